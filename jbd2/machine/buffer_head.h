@@ -31,6 +31,7 @@ struct BufferHead {
   const FsBlock block;
   BlockRef data;           // contents now
   bool uptodate = false;   // `data` is what the block holds, or newer
+  bool verified = false;   // its checksum and shape were checked once (the owner's business)
   bool dirty = false;      // to be written home by whoever flushes the block device
   bool locked = false;     // a read or a write home is in flight: writers wait
   bool jbd_dirty = false;  // as `dirty`, while a transaction holds it
