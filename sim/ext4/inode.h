@@ -68,6 +68,7 @@ struct Inode {
   GroupNo group;                 // i_block_group: where the inode lies
   GroupNo last_alloc_group{0xffff'ffff};  // directories: Orlov's memory of the last child
   sim::Mutex lock;               // i_rwsem
+  sim::Mutex mapping_lock;       // i_data_sem: the extent tree changes under it
   std::unique_ptr<InodePreallocations> preallocations;
   std::unique_ptr<PageCache> pages;
 };

@@ -39,6 +39,9 @@ class MetadataJournal {
   // Makes sure that `credits` more blocks may be dirtied (ext4_journal_ensure_credits): extends the
   // handle, or stops it and starts it in the next transaction; true if it restarted.
   virtual Task<bool> ensure_credits(Thread& thread, std::uint32_t credits) = 0;
+  // Asks for `credits` more in the same transaction (ext4_journal_extend); false if it has no room
+  // or is no longer running, and then nothing has changed. Never waits.
+  virtual bool extend(Thread& thread, std::uint32_t credits) = 0;
 };
 
 }  // namespace jbdlab::ext4

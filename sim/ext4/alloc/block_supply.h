@@ -28,6 +28,7 @@ struct AllocationRequest {
   bool delayed_reserved = false;  // counted already when it was delayed (DELALLOC_RESERVED): the
                                   // allocator leaves i_blocks alone, its caller adds to them
   bool no_normalise = false;      // exactly what is asked for (HINT_NOPREALLOC: fallocate)
+  bool try_goal = false;          // the goal itself if it is free (HINT_TRY_GOAL)
 };
 
 // One run of blocks that now belongs to the file.
