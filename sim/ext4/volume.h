@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "sim/ext4/alloc/percpu_counter.h"
 #include "sim/ext4/buffer_cache.h"
 
 namespace jbdlab::ext4 {
@@ -62,13 +63,30 @@ struct Geometry {
   std::uint8_t hash_version = 0;   // of new hashed directories: 1 is half-MD4
   bool hash_unsigned = false;      // of s_flags: characters count as unsigned
   std::uint32_t csum_seed = 0;     // of all metadata checksums
+  std::array<std::byte, 16> uuid{};
+  std::uint32_t reserved_gdt_blocks = 0;            // behind each copy of the descriptor table
+  std::array<std::uint32_t, 2> backup_groups{};     // with sparse_super2: where the copies are
   bool metadata_csum() const noexcept { return (ro_compat & kRoCompatMetadataCsum) != 0; }
+  // Descriptors have a checksum: only then do their "not initialised" flags count.
+  bool desc_csum() const noexcept {
+    return (ro_compat & (kRoCompatMetadataCsum | kRoCompatGdtCsum)) != 0;
+  }
 
   std::uint32_t inodes_per_block() const noexcept { return block_size / inode_size; }
   std::uint32_t inode_table_blocks() const noexcept { return inodes_per_group / inodes_per_block(); }
   std::uint32_t descs_per_block() const noexcept { return block_size / desc_size; }
   std::uint32_t flex_groups() const noexcept {
-    return (groups + groups_per_flex - 1) / groups_per_flex;
+    return static_cast<std::uint32_t>((std::uint64_t{groups} + groups_per_flex - 1) /
+                                      groups_per_flex);
+  }
+  std::uint32_t gdt_blocks() const noexcept {
+    return (groups + descs_per_block() - 1) / descs_per_block();
+  }
+  // The group begins with a copy of the superblock and the descriptor table (ext4_bg_has_super).
+  bool has_super(GroupNo group) const noexcept;
+  // Blocks at the start of `group` that those copies and the reserved descriptor blocks take.
+  std::uint32_t base_meta_blocks(GroupNo group) const noexcept {
+    return has_super(group) ? 1 + gdt_blocks() + reserved_gdt_blocks : 0;
   }
   FsBlock first_block_of(GroupNo group) const noexcept {
     return FsBlock{first_data_block + std::uint64_t{group.value()} * blocks_per_group};
@@ -118,10 +136,15 @@ class GroupDesc {
   // Checksums of the bitmaps, over their whole-group part; no-ops without metadata_csum.
   void set_block_bitmap_checksum(ByteSpan bitmap);
   void set_inode_bitmap_checksum(ByteSpan bitmap);
+  // True also where there is no checksum to compare.
+  bool block_bitmap_checksum_ok(ByteSpan bitmap) const;
+  bool inode_bitmap_checksum_ok(ByteSpan bitmap) const;
+  bool checksum_ok() const;
   // Checksum of the descriptor itself (crc32c with metadata_csum, crc16 with gdt_csum).
   void update_checksum();
 
  private:
+  std::uint16_t checksum() const;
   bool wide() const noexcept { return geometry_->desc_size >= 64; }
   std::uint64_t pair(std::size_t lo, std::size_t hi) const;
   std::uint32_t half_pair(std::size_t lo, std::size_t hi) const;
@@ -137,7 +160,10 @@ class GroupDesc {
 // holds a reference to it; it outlives them.
 class Volume {
  public:
-  Volume(const Geometry& geometry, BufferCache& buffers) : geometry_(geometry), buffers_(buffers) {}
+  // `cpus` decides how much the counters may lag.
+  Volume(const Geometry& geometry, BufferCache& buffers, unsigned cpus = 2)
+      : free_blocks(cpus), free_inodes(cpus), directories(cpus), geometry_(geometry),
+        buffers_(buffers) {}
 
   const Geometry& geometry() const noexcept { return geometry_; }
   BufferCache& buffers() noexcept { return buffers_; }
@@ -153,17 +179,20 @@ class Volume {
   // Block of the descriptor table `index`, home location (without meta_bg: right behind the super).
   FsBlock gdt_block(std::uint32_t index) const noexcept;
 
-  // What mount does with them: reads all descriptor blocks; errors: euclean (a bitmap or table
-  // pointer outside of the file system, or a bad descriptor checksum).
+  // What mount does with them: reads superblock and all descriptor blocks, sets the counters. Errors:
+  // euclean (a bitmap or table outside of where it may be, a count that is too large, or a bad
+  // descriptor checksum).
   Task<KResult<void>> load();
 
-  // Counters of the mounted file system, in memory only until unmount (percpu counters' sums).
-  std::uint64_t free_blocks = 0;
-  std::uint64_t free_inodes = 0;
-  std::uint64_t directories = 0;
+  // Counters of the mounted file system: their sums go into the superblock at unmount.
+  PerCpuCounter free_blocks;
+  PerCpuCounter free_inodes;
+  PerCpuCounter directories;
   std::uint64_t delayed_blocks = 0;  // reserved by delayed allocation, not allocated yet
 
  private:
+  KResult<void> check(GroupNo group);
+
   Geometry geometry_;
   BufferCache& buffers_;
   Buffer* super_ = nullptr;
