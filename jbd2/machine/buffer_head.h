@@ -39,8 +39,6 @@ struct BufferHead {
   BufferList list = BufferList::none;
   bool modified = false;      // cost its transaction a credit already
   bool freed = false;         // its block was freed in `transaction`
-  bool revoked = false;       // a revoke record stands for it in the running transaction
-  bool revoke_valid = false;  // `revoked` says something
   Transaction* transaction = nullptr;       // running or committing
   Transaction* next_transaction = nullptr;  // running, while `transaction` commits
   Transaction* cp_transaction = nullptr;    // committed, and its image here is not home yet
@@ -50,6 +48,7 @@ struct BufferHead {
   // Links of the transaction's list and of the checkpoint list; the lists' business.
   BufferHead *prev = nullptr, *next = nullptr;
   BufferHead *cp_prev = nullptr, *cp_next = nullptr;
+  bool on_dirty_list = false;  // the cache's, which looks for dirty buffers there
 };
 
 }  // namespace jbdlab::jbd2

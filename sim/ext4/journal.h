@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sim/counters.h"
 #include "sim/ext4/buffer_cache.h"
@@ -22,9 +23,9 @@ class MetadataJournal {
 
   // Opens a handle, or enters the open one again (nested starts count in journal_starts too).
   // `credits` as ext4 asks (without the block for revokes, which this adds), `reserved` for a
-  // reserved handle that goes with it (write-back).
+  // reserved handle that goes with it (write-back), `ino` where the start is on an inode (traces).
   virtual Task<KResult<void>> start(Thread& thread, HandleType type, std::uint32_t credits,
-                                    std::uint32_t reserved = 0) = 0;
+                                    std::uint32_t reserved = 0, std::optional<Ino> ino = {}) = 0;
   virtual Task<> stop(Thread& thread) = 0;
 
   // Before the first change of `buffer` in this handle. May wait; `buffer` is up to date.
@@ -36,9 +37,13 @@ class MetadataJournal {
   virtual void dirty_metadata(Thread& thread, Buffer& buffer) = 0;
   // The block was freed: its image need not be logged; with `revoke` no older image may be replayed.
   virtual void forget(Thread& thread, Buffer& buffer, bool revoke) = 0;
+  // More credits for the open handle if the transaction has room (ext4_journal_extend); else false.
+  virtual bool extend(Thread& thread, std::uint32_t credits) = 0;
   // Makes sure that `credits` more blocks may be dirtied (ext4_journal_ensure_credits): extends the
   // handle, or stops it and starts it in the next transaction; true if it restarted.
   virtual Task<bool> ensure_credits(Thread& thread, std::uint32_t credits) = 0;
+  // The transaction of the open handle.
+  virtual Tid tid(const Thread& thread) const = 0;
   // Asks for `credits` more in the same transaction (ext4_journal_extend); false if it has no room
   // or is no longer running, and then nothing has changed. Never waits.
   virtual bool extend(Thread& thread, std::uint32_t credits) = 0;
