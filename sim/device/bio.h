@@ -100,9 +100,6 @@ struct Bio {
   Completion done{};
 
   std::uint64_t end_sector() const noexcept { return sector.value() + sectors; }
-  std::uint32_t segment_count() const noexcept {
-    return segments != 0 ? segments : static_cast<std::uint32_t>(blocks.size());
-  }
 
   static Bio write(Sector sector, BlockList blocks, BioFlags flags, Completion done) {
     CHECK(!blocks.empty());
@@ -148,6 +145,8 @@ struct Request {
   // The device's.
   std::uint64_t arrival = 0;  // number in the order of arrival, from 1
   Time arrived{};
+  class Device* device = nullptr;
+  std::uint64_t covers = 0;  // of a flush: the last write that it makes durable
   void (*done)(Request&, void* context) = nullptr;  // called when contents are what they should be
   void* done_context = nullptr;
 

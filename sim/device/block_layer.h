@@ -50,7 +50,9 @@ class BlockLayer {
   struct Split;
   void submit_to(Plug* plug, Bio bio);
   void submit_piece(Plug* plug, Bio bio);
-  void submit_split(Plug* plug, Bio bio, std::uint32_t blocks_per_piece);
+  void submit_split(Plug* plug, Bio bio, std::uint32_t chunks_per_piece);
+  Split& new_split(std::uint32_t pieces, Completion done);
+  std::uint32_t segments_of(const Bio& bio) const noexcept;
   bool try_merge(Request& last, Bio& bio) const;
   Request& new_request(Bio bio);
   bool begin_flush_sequence(Request& request);
@@ -67,6 +69,8 @@ class BlockLayer {
   Device& device_;
   std::vector<std::unique_ptr<Request>> pool_;
   std::vector<Request*> free_;
+  std::vector<std::unique_ptr<Split>> splits_;
+  std::vector<Split*> free_splits_;
   std::uint64_t in_flight_ = 0;
 
   // The flush queue (struct blk_flush_queue).
@@ -76,6 +80,7 @@ class BlockLayer {
   Time pending_since_{};
   std::vector<Request*> pending_;  // wait for the next flush
   std::vector<Request*> running_;  // wait for the flush in flight
+  std::vector<Request*> flushed_;  // those of the flush just completed
 };
 
 // Collects what one process submits until it is flushed (struct blk_plug): a bio that continues the

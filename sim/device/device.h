@@ -116,14 +116,10 @@ class Device {
 
  private:
   struct VolatileWrite;
-  static void complete_event(void* slot);
   void complete(Request& request);
   void apply(const Request& request);
-
-  struct Slot {  // a request in flight
-    Device* device = nullptr;
-    Request* request = nullptr;
-  };
+  void track_completed(const Request& request);
+  void make_durable(std::uint64_t last_completion);
 
   Engine& engine_;
   DeviceInfo info_;
@@ -132,8 +128,6 @@ class Device {
   std::optional<BlockStore> durable_;    // if durability is tracked
   std::vector<VolatileWrite> volatile_;  // in the order of completion
   const DeviceOptions options_;
-  std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<Slot*> free_slots_;
   std::vector<const Request*> in_flight_;  // tracked only; in the order of arrival
   std::uint64_t arrivals_ = 0, completed_ = 0, flushes_ = 0;
   std::uint64_t notify_count_ = 0;
@@ -141,10 +135,8 @@ class Device {
   std::vector<RequestRecord> log_;
 };
 
-// The devices that there are, by name: "ram", "loop-file".
+// The devices that there are, by name: "ram", "loop-file". `cost` gets a random stream of its own.
 struct DeviceKind {
-  std::string_view name;
-  std::string_view summary;
   DeviceInfo (*info)();
   std::unique_ptr<CostModel> (*cost)(Random stream);
 };
