@@ -100,7 +100,7 @@ inline constexpr std::array<std::string_view, EnumArray<FcTrack>::kSize> kFcTrac
 // One full commit, as jbd2_run_stats tells it. `blocks` is metadata blocks, `blocks_logged` adds
 // descriptor, revoke and commit blocks.
 struct TransactionRecord {
-  Tid tid;
+  Tid tid{};
   std::uint32_t handles = 0;
   std::uint32_t blocks = 0;
   std::uint32_t blocks_logged = 0;

@@ -166,8 +166,8 @@ struct Op {
   InodeFlag inode_flag = InodeFlag::journal_data;
   bool inode_flag_set = false;  // +F; false is -F
   std::uint32_t line = 0;       // of the script, from 1
-  TextId path;                  // PATH, or A of two
-  TextId other;                 // B, TARGET, xattr NAME, or the phase of a mark
+  TextId path{};                // PATH, or A of two
+  TextId other{};               // B, TARGET, xattr NAME, or the phase of a mark
   std::uint32_t count = 1;      // calls to make; 0 opens the file and makes none
   std::uint32_t mode = 0;       // permission bits
   std::uint32_t uid = 0;        // 0xffffffff leaves the owner as it is, as for chown(2)

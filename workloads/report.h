@@ -84,9 +84,10 @@ struct Report {
   const PhaseReport* find_phase(std::string_view name) const;  // null if there is none
 };
 
-// Rates of phase `run`, in thousandths per second; 0 if no time passed.
+// Rates of phase `run`, per 1000 seconds, so that they are integers with three decimals per second;
+// 0 if no time passed.
 struct Throughput {
-  std::uint64_t ops_per_ks = 0;      // operations in 1000 s, and so on
+  std::uint64_t ops_per_ks = 0;
   std::uint64_t fsyncs_per_ks = 0;   // fsync and fdatasync calls
   std::uint64_t commits_per_ks = 0;  // full commits
   std::uint64_t fast_commits_per_ks = 0;
@@ -99,7 +100,8 @@ Throughput throughput(const Report& report);
 // somebody who wants them to seem so.
 std::string text_digest(std::string_view text);
 
-// The document of `jbdlab run --json`: cli.md, "Simulating". Schema "jbdlab.run/1".
+// The document of `jbdlab run --json`: cli.md, "Simulating". Schema "jbdlab.run/1". A path in
+// `failure` may hold bytes that are not UTF-8: dump() it with error_handler_t::replace.
 nlohmann::ordered_json to_json(const Report& report);
 
 // For people: provenance, the main counters of each phase as a table, latencies. Lines of at most
