@@ -9,7 +9,7 @@
 namespace jbdlab::jbd2 {
 namespace {
 
-constexpr std::size_t kUuidSize = 16;
+constexpr std::uint32_t kUuidSize = 16;
 
 Tag parse_tag(const TagLayout& layout, ByteSpan raw) {
   std::uint64_t block = get_be<std::uint32_t>(raw, 0);
