@@ -11,10 +11,10 @@ namespace jbdlab::workloads {
 
 // What is counted in one phase of a run: what the script asked for, and what the machine did.
 struct PhaseCounters {
-  sim::EnumArray<OpKind> ops;       // operations of the script; barrier and mark are none
+  sim::EnumArray<OpKind> ops{};     // operations of the script; barrier and mark are none
   std::uint64_t bytes_written = 0;  // by write, writemagic and append; no counter of a recording
   std::uint64_t bytes_read = 0;     // by read, as asked for; no counter of a recording
-  sim::SimCounters sim;
+  sim::SimCounters sim{};
 
   std::uint64_t ops_total() const;
   // Appends what was counted later than *this.

@@ -1,7 +1,5 @@
 #include <fmt/core.h>
 
-#include <iterator>
-
 #include "workloads/op_script.h"
 
 namespace jbdlab::workloads {
@@ -10,13 +8,12 @@ namespace {
 void append_size(std::string& out, std::uint64_t value) {
   constexpr std::uint64_t kKilo = 1024;
   constexpr std::uint64_t kMega = 1024 * 1024;
-  auto to = std::back_inserter(out);
   if (value != 0 && value % kMega == 0)
-    fmt::format_to(to, " {}M", value / kMega);
+    out += fmt::format(" {}M", value / kMega);
   else if (value != 0 && value % kKilo == 0)
-    fmt::format_to(to, " {}K", value / kKilo);
+    out += fmt::format(" {}K", value / kKilo);
   else
-    fmt::format_to(to, " {}", value);
+    out += fmt::format(" {}", value);
 }
 
 void append_text(std::string& out, std::string_view text) {
@@ -35,7 +32,6 @@ bool is_default_mode(const Op& op) {
 }
 
 void append_arg(std::string& out, const OpScript& script, const Op& op, Arg arg) {
-  auto to = std::back_inserter(out);
   switch (arg) {
     case Arg::none:
       break;
@@ -55,20 +51,20 @@ void append_arg(std::string& out, const OpScript& script, const Op& op, Arg arg)
       append_size(out, op.length);
       break;
     case Arg::count:
-      if (op.count != 1) fmt::format_to(to, " {}", op.count);
+      if (op.count != 1) out += fmt::format(" {}", op.count);
       break;
     case Arg::mode:
-      if (!is_default_mode(op)) fmt::format_to(to, " {:o}", op.mode);
+      if (!is_default_mode(op)) out += fmt::format(" {:o}", op.mode);
       break;
     case Arg::uid:
-      fmt::format_to(to, " {}", op.uid);
+      out += fmt::format(" {}", op.uid);
       break;
     case Arg::gid:
-      fmt::format_to(to, " {}", op.gid);
+      out += fmt::format(" {}", op.gid);
       break;
     case Arg::seconds:
     case Arg::milliseconds:
-      fmt::format_to(to, " {}", op.number);
+      out += fmt::format(" {}", op.number);
       break;
     case Arg::open_flags:
       append_open_flags(out, op.open_flags);
@@ -77,14 +73,14 @@ void append_arg(std::string& out, const OpScript& script, const Op& op, Arg arg)
       append_text(out, kFallocateKindNames[static_cast<std::size_t>(op.fallocate_kind)]);
       break;
     case Arg::inode_flag:
-      fmt::format_to(to, " {}{}", op.inode_flag_set ? '+' : '-',
-                     kInodeFlagLetters[static_cast<std::size_t>(op.inode_flag)]);
+      out += fmt::format(" {}{}", op.inode_flag_set ? '+' : '-',
+                         kInodeFlagLetters[static_cast<std::size_t>(op.inode_flag)]);
       break;
   }
 }
 
 void append_op(std::string& out, const OpScript& script, const Op& op) {
-  if (op.thread != 0) fmt::format_to(std::back_inserter(out), "t{}: ", op.thread);
+  if (op.thread != 0) out += fmt::format("t{}: ", op.thread);
   const OpGrammar& g = grammar(op.kind);
   out += g.name;
   for (const Arg arg : g.args) append_arg(out, script, op, arg);

@@ -76,7 +76,9 @@ Result<OpScript> parse_op_script(std::string_view text, std::string name);
 
 // The script as text, one operation a line, such that parsing gives the same script again: empty
 // lines keep the line numbers. Numbers are decimal, with K or M where nothing is lost; what equals
-// its default is left out; thread 0 has no prefix.
+// its default is left out; thread 0 has no prefix. (A number may become a few bytes longer, so this
+// does not hold for a line that is just short of kLineBytesMax; its path is longer than any file
+// system takes.)
 std::string print_op_script(const OpScript& script);
 
 // One operation as print_op_script() prints it, without the line's end.

@@ -110,7 +110,7 @@ PhaseReport& Report::phase(std::string_view name) {
   const auto found = std::find_if(phases.begin(), phases.end(),
                                   [&](const PhaseReport& p) { return p.name == name; });
   if (found != phases.end()) return *found;
-  return phases.emplace_back(PhaseReport{.name = std::string(name), .counters = {}});
+  return phases.emplace_back(PhaseReport{.name = std::string(name)});
 }
 
 const PhaseReport* Report::find_phase(std::string_view name) const {

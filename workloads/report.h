@@ -60,7 +60,7 @@ struct RunConfig {
 
 struct PhaseReport {
   std::string name;
-  PhaseCounters counters;
+  PhaseCounters counters{};
   Duration elapsed{};  // simulated, over all its parts if the name came back
 };
 

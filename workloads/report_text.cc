@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 
 #include "workloads/report.h"
 #include "workloads/units.h"
@@ -27,7 +26,7 @@ void append_labelled(std::string& out, std::string_view label, std::string_view 
       end = text.rfind(' ', kWidth);
       if (end == text.npos || end == 0) end = kWidth;
     }
-    fmt::format_to(std::back_inserter(out), "{:<{}}{}\n", label, kLabelWidth, text.substr(0, end));
+    out += fmt::format("{:<{}}{}\n", label, kLabelWidth, text.substr(0, end));
     text.remove_prefix(end);
     if (text.starts_with(' ')) text.remove_prefix(1);
     label = "";
@@ -157,17 +156,16 @@ std::string heading(std::string_view name) {
 }
 
 void append_table(std::string& out, std::span<const PhaseReport> phases) {
-  auto to = std::back_inserter(out);
-  fmt::format_to(to, "\n{:<{}}", "phase", kRowLabelWidth);
+  out += fmt::format("\n{:<{}}", "phase", kRowLabelWidth);
   for (const PhaseReport& phase : phases)
-    fmt::format_to(to, "{:>{}}", heading(phase.name), kCellWidth);
+    out += fmt::format("{:>{}}", heading(phase.name), kCellWidth);
   out += '\n';
   for (const Row& row : kRows) {
     if (row.number != nullptr) {
-      fmt::format_to(to, "{:<{}}", row.label, kRowLabelWidth);
+      out += fmt::format("{:<{}}", row.label, kRowLabelWidth);
       for (const PhaseReport& phase : phases) {
         const std::uint64_t n = row.number(phase);
-        fmt::format_to(to, "{:>{}}", n == 0 ? "-" : row.format(n), kCellWidth);
+        out += fmt::format("{:>{}}", n == 0 ? "-" : row.format(n), kCellWidth);
       }
     }
     out += '\n';
@@ -186,19 +184,19 @@ void append_throughput(std::string& out, const Report& report) {
 }
 
 void append_latencies(std::string& out, const Report& report) {
-  auto to = std::back_inserter(out);
   bool first = true;
   for (std::size_t i = 0; i < kOpKindCount; ++i) {
     const Histogram& h = report.latency_ns[static_cast<OpKind>(i)];
     if (h.count() == 0) continue;
     if (first)
-      fmt::format_to(to, "\n{:<16}{:>12}{:>14}{:>14}{:>14}{:>14}{:>14}\n", "latency", "count",
-                     "p50", "p95", "p99", "p99.9", "max");
+      out += fmt::format("\n{:<16}{:>12}{:>14}{:>14}{:>14}{:>14}{:>14}\n", "latency", "count",
+                         "p50", "p95", "p99", "p99.9", "max");
     first = false;
-    fmt::format_to(to, "{:<16}{:>12}{:>14}{:>14}{:>14}{:>14}{:>14}\n", kOpGrammar[i].name,
-                   h.count(), format_duration_ns(h.at_per_mille(500)),
-                   format_duration_ns(h.at_per_mille(950)), format_duration_ns(h.at_per_mille(990)),
-                   format_duration_ns(h.at_per_mille(999)), format_duration_ns(h.max()));
+    out += fmt::format("{:<16}{:>12}{:>14}{:>14}{:>14}{:>14}{:>14}\n", kOpGrammar[i].name,
+                       h.count(), format_duration_ns(h.at_per_mille(500)),
+                       format_duration_ns(h.at_per_mille(950)),
+                       format_duration_ns(h.at_per_mille(990)),
+                       format_duration_ns(h.at_per_mille(999)), format_duration_ns(h.max()));
   }
 }
 

@@ -24,6 +24,10 @@ std::string format_bytes(std::uint64_t bytes) {
 std::string format_duration_ns(std::uint64_t ns) {
   constexpr std::array<std::string_view, 3> kUnits{"us", "ms", "s"};
   if (ns < 1000) return fmt::format("{} ns", ns);
+  // from here on three decimals would be 1000.000 s or more
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  if (ns >= 1000 * kSecond - kSecond / 2000)
+    return fmt::format("{} s", ns / kSecond + (ns % kSecond >= kSecond / 2 ? 1 : 0));
   std::size_t unit = 0;
   std::uint64_t divisor = 1;  // to thousandths of the unit
   std::uint64_t thousandths = 0;

@@ -25,6 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Wide end = static_cast<Wide>(op.length) * op.count + op.offset;
     CHECK(end <= static_cast<Wide>(INT64_MAX));
   }
+  if (size > jbdlab::workloads::kLineBytesMax - 1000) return 0;  // a printed line might be too long
   const jbdlab::Result<OpScript> again =
       jbdlab::workloads::parse_op_script(jbdlab::workloads::print_op_script(*script), "fuzz");
   CHECK(again);
