@@ -29,6 +29,8 @@ struct AllocationRequest {
                                   // allocator leaves i_blocks alone, its caller adds to them
   bool no_normalise = false;      // exactly what is asked for (HINT_NOPREALLOC: fallocate)
   bool try_goal = false;          // the goal itself if it is free (HINT_TRY_GOAL)
+  bool use_reserved = false;      // may use the last blocks, which the kernel keeps for tree blocks
+                                  // of conversions that must not fail (USE_RESERVED)
 };
 
 // One run of blocks that now belongs to the file.
