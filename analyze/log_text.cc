@@ -1,0 +1,146 @@
+#include <fmt/core.h>
+
+#include "analyze/report_text.h"
+#include "analyze/text_style.h"
+
+namespace jbdlab::analyze {
+namespace {
+
+using jbd2::FcTag;
+
+// 1, 2, 3, 7 as "1-3 7".
+std::vector<std::string> ranges_of(const std::vector<jbd2::RevokedBlock>& blocks) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < blocks.size();) {
+    std::size_t last = i;
+    while (last + 1 < blocks.size() &&
+           blocks[last + 1].fs_block.value() == blocks[last].fs_block.value() + 1) {
+      ++last;
+    }
+    words.push_back(last == i ? fmt::format("{}", blocks[i].fs_block.value())
+                              : fmt::format("{}-{}", blocks[i].fs_block.value(),
+                                            blocks[last].fs_block.value()));
+    i = last + 1;
+  }
+  return words;
+}
+
+std::string checksums_text(const jbd2::LogTransaction& transaction, const Paint& paint) {
+  const auto one = [&](std::string_view what, jbd2::Verdict verdict) {
+    return fmt::format("{} {}", what, paint.of(verdict, to_string(verdict)));
+  };
+  return fmt::format("checksums: {}, {}, {}", one("commit", transaction.commit_checksum),
+                     one("descriptors", transaction.control_checksum),
+                     one("blocks", transaction.data_checksum));
+}
+
+std::string block_row(const jbd2::LoggedBlock& block, BlockKind kind, const Paint& paint) {
+  std::string notes;
+  if ((block.flags & jbd2::tag_flag::kEscape) != 0) notes += "  escaped";
+  if (block.checksum == jbd2::Verdict::bad) notes += "  " + paint.bad("checksum bad");
+  return fmt::format("  {:>11}  {:>15}  {:<12}{}\n", block.log_block.value(),
+                     block.fs_block.value(), to_string(kind), notes);
+}
+
+std::string transaction_text(const jbd2::LogTransaction& transaction,
+                             const std::vector<BlockKind>& kinds, const Paint& paint) {
+  std::string text =
+      fmt::format("\n{}  {}  journal blocks {}-{}", 
+                  paint.bold(fmt::format("Transaction {}", transaction.tid.value())),
+                  paint.of(transaction.state, to_string(transaction.state)),
+                  transaction.first.value(),
+                  transaction.commit ? fmt::format("{}", transaction.commit->value())
+                                     : std::string{"?"});
+  if (transaction.time) {
+    text += fmt::format("  committed {}", time_text(transaction.time->since_epoch_ns()));
+  }
+  text += fmt::format("\n  {}\n", checksums_text(transaction, paint));
+  if (!transaction.blocks.empty()) {
+    text += paint.dim(fmt::format("  {:>11}  {:>15}  {}\n", "journal", "file system", "kind"));
+  }
+  for (std::size_t i = 0; i < transaction.blocks.size(); ++i) {
+    text += block_row(transaction.blocks[i], kinds[i], paint);
+  }
+  if (!transaction.revoked.empty()) {
+    constexpr std::size_t kIndent = 10;
+    text += fmt::format("  revokes {}\n", fill(ranges_of(transaction.revoked), kIndent, kIndent));
+  }
+  return text;
+}
+
+std::string tag_text(const jbd2::FastCommitEntry& tag) {
+  const std::string_view name = to_string(tag.tag);
+  switch (tag.tag) {
+    case FcTag::add_range:
+      return fmt::format("{:<10} inode {}: file blocks {}+{} at block {}{}", name, tag.ino.value(),
+                         tag.lblk.value(), tag.len, tag.pblk.value(),
+                         tag.unwritten ? ", unwritten" : "");
+    case FcTag::del_range:
+      return fmt::format("{:<10} inode {}: file blocks {}+{}", name, tag.ino.value(),
+                         tag.lblk.value(), tag.len);
+    case FcTag::creat:
+    case FcTag::link:
+    case FcTag::unlink:
+      return fmt::format("{:<10} inode {} in directory {}: {}", name, tag.ino.value(),
+                         tag.parent.value(), name_text(tag.name));
+    case FcTag::inode:
+      return fmt::format("{:<10} inode {}, {} bytes", name, tag.ino.value(), tag.len);
+    case FcTag::head: return fmt::format("{:<10} transaction {}", name, tag.tid.value());
+    case FcTag::tail: return fmt::format("{:<10} transaction {}", name, tag.tid.value());
+    case FcTag::pad: break;
+  }
+  return std::string{name};
+}
+
+std::string fast_commit_text(const jbd2::LogFastCommit& commit, const Paint& paint) {
+  std::string text = fmt::format(
+      "\n{}  {}  journal block {}, {} {}  crc {}\n",
+      paint.bold(fmt::format("Fast commit of transaction {}", commit.tid.value())),
+      paint.of(commit.state, to_string(commit.state)), commit.log_block.value(), commit.blocks,
+      commit.blocks == 1 ? "block" : "blocks", commit.crc_ok ? paint.good("good") : paint.bad("bad"));
+  for (const jbd2::FastCommitEntry& tag : commit.tags) {
+    constexpr std::size_t kIndent = 13;
+    text += "  " + fill(tag_text(tag), 2, kIndent) + "\n";
+  }
+  return text;
+}
+
+std::string summary(const LogReport& report) {
+  const jbd2::LogContents& log = report.contents;
+  if (log.superblock.empty()) {
+    return fmt::format("The log is empty; the next transaction comes after {}.\n",
+                       log.superblock.sequence().value());
+  }
+  std::size_t replayable = 0, blocks = 0, fast_commits = 0;
+  for (const auto& transaction : log.transactions) {
+    if (transaction.state != jbd2::LogState::replayable) continue;
+    ++replayable;
+    blocks += transaction.blocks.size();
+  }
+  for (const auto& commit : log.fast_commits) {
+    if (commit.state == jbd2::LogState::replayable) ++fast_commits;
+  }
+  return fmt::format(
+      "The log begins at block {} with transaction {}. Recovery takes {} {} with {} {} and {} fast "
+      "{}.\n",
+      log.superblock.start().value(), log.superblock.sequence().value(), replayable,
+      replayable == 1 ? "transaction" : "transactions", blocks, blocks == 1 ? "block" : "blocks",
+      fast_commits, fast_commits == 1 ? "commit" : "commits");
+}
+
+}  // namespace
+
+void write_log_text(const LogReport& report, std::string_view image, TextOptions options,
+                    const Sink& sink) {
+  const Paint paint{options.color};
+  const jbd2::LogContents& log = report.contents;
+  sink(fmt::format("{}\n", image));
+  sink(summary(report));
+  for (std::size_t i = 0; i < log.transactions.size(); ++i) {
+    sink(transaction_text(log.transactions[i], report.kinds[i], paint));
+  }
+  for (const auto& commit : log.fast_commits) sink(fast_commit_text(commit, paint));
+  sink(findings_text(report.findings, paint));
+}
+
+}  // namespace jbdlab::analyze
