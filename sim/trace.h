@@ -83,7 +83,7 @@ class Trace {
     std::uint32_t blocks = 0;
     std::uint32_t rsv_blocks = 0;
     std::uint32_t revoke_creds = 8;
-    std::optional<Ino> ino;  // ext4_journal_start_inode, else ext4_journal_start_sb
+    std::optional<Ino> ino = std::nullopt;  // ext4_journal_start_inode, else ext4_journal_start_sb
   };
   void journal_start(const JournalStart& start);
   void journal_start_reserved(std::uint32_t blocks);
@@ -96,7 +96,7 @@ class Trace {
     std::uint64_t commits = 0;     // totals since mount
     std::uint64_t ineligible = 0;  // "
     std::uint64_t blocks_sum = 0;  // "
-    Tid tid;
+    Tid tid{};
   };
   void fc_commit_stop(const FcCommitStop& stop);
   void fc_cleanup(std::uint32_t area_offset, bool full, Tid tid);
@@ -106,7 +106,7 @@ class Trace {
 
   // jbd2.
   struct HandleStats {
-    Tid tid;
+    Tid tid{};
     HandleType type = HandleType::misc;
     Duration interval{};
     bool sync = false;
@@ -116,14 +116,14 @@ class Trace {
   void handle_stats(const HandleStats& stats);
   void start_commit(Tid tid, bool sync);
   struct RunStats {
-    TransactionRecord record;
+    TransactionRecord record{};
     Duration wait{}, request_delay{}, running{}, locked{}, flushing{}, logging{};
   };
   void run_stats(const RunStats& stats);
   void end_commit(Tid tid, bool sync, Tid head);
   void checkpoint(int result);
   struct CheckpointStats {
-    Tid tid;
+    Tid tid{};
     Duration chp_time{};
     std::uint32_t forced_to_close = 0;
     std::uint32_t written = 0;

@@ -45,6 +45,7 @@ void BlockLayer::submit_to(Plug* plug, Bio bio) {
     }
   }
   trace_.bio_queue(bio);
+  if (bio.op == IoOp::write) sectors_written_ += bio.sectors;
   const DeviceInfo& info = device_.info();
   const std::uint32_t chunk_sectors = device_.chunk_size() / kSectorSize;
   if (bio.op != IoOp::discard && bio.sectors > chunk_sectors) {
@@ -138,12 +139,11 @@ void BlockLayer::submit_piece(Plug* plug, Bio bio) {
 // Makes `bio` part of `last` if it lies right behind or right before it (blk_attempt_bio_merge).
 // The flags of the first bio stay those of the request.
 bool BlockLayer::try_merge(Request& last, Bio& bio) const {
-  const bool same_kind = last.op == bio.op && bio.op != IoOp::discard && !last.flags.preflush &&
-                         !last.flags.fua && last.stage == Request::Stage::none;
-  if (!same_kind || last.sectors + bio.sectors > device_.info().max_sectors ||
-      last.segments + segments_of(bio) > device_.info().max_segments) {
-    return false;
-  }
+  const bool mergeable = last.op == bio.op && !last.flags.preflush && !last.flags.fua &&
+                         last.stage == Request::Stage::none;
+  const bool fits = last.sectors + bio.sectors <= device_.info().max_sectors &&
+                    last.segments + segments_of(bio) <= device_.info().max_segments;
+  if (!mergeable || (!fits && bio.op != IoOp::discard)) return false;
   const bool behind = last.end_sector() == bio.sector.value();
   const bool before = bio.end_sector() == last.sector.value();
   if (!behind && !before) return false;

@@ -43,6 +43,8 @@ class BlockLayer {
   // blkdev_issue_flush().
   Task<void> flush();
 
+  // What has been submitted for writing since the start, in sectors.
+  std::uint64_t sectors_written() const noexcept { return sectors_written_; }
   // Requests issued and not yet complete, those of flush sequences counted once.
   std::uint64_t in_flight() const noexcept { return in_flight_; }
 
@@ -72,6 +74,7 @@ class BlockLayer {
   std::vector<std::unique_ptr<Split>> splits_;
   std::vector<Split*> free_splits_;
   std::uint64_t in_flight_ = 0;
+  std::uint64_t sectors_written_ = 0;
 
   // The flush queue (struct blk_flush_queue).
   Request flush_request_;
