@@ -2,6 +2,8 @@
 // leaves. Source: fs/jbd2/transaction.c (do_get_write_access, jbd2_journal_dirty_metadata,
 // jbd2_journal_forget, __jbd2_journal_file_buffer, __jbd2_journal_refile_buffer), revoke.c.
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "jbd2/machine/journal.h"
 
@@ -145,6 +147,11 @@ void Journal::revoke(Handle& handle, BufferHead& buffer) {
   Features features = superblock_.features();
   features.set(feature::kRevoke);  // reaches the disk with the next write of the superblock
   superblock_.set_features(features);
+}
+
+void Journal::order_data(Handle& handle, Ino ino) {
+  auto& ordered = handle.transaction->ordered;
+  if (std::ranges::find(ordered, ino) == ordered.end()) ordered.push_back(ino);
 }
 
 void Journal::cancel_revoke(BufferHead& buffer) {

@@ -48,11 +48,18 @@ Steps Journal::commit() {
   committing_ = std::move(running_);
   observer_.wake(Wake::transaction);
 
+  const bool has_data = !transaction.ordered.empty();
+  if (has_data) {
+    step::WriteData data{std::move(transaction.ordered)};
+    co_yield std::move(data);
+  }
   transaction.blocks = transaction.metadata.count();
   co_yield write_revokes();
   transaction.state = TransactionState::commit;
   std::uint32_t transaction_checksum = kTransactionChecksumSeed;
   co_yield write_metadata(transaction_checksum);
+
+  if (has_data) co_yield step::WaitData{};
 
   // The oldest block still needed, as of before the flush: that flush makes everything older safe.
   const Tail tail = log_tail();

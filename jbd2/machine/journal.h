@@ -117,6 +117,10 @@ class Journal {
   // Records that older images of `block` must not be replayed; `buffer` is its buffer.
   void revoke(Handle& handle, BufferHead& buffer);
 
+  // The data of `ino` that has blocks must reach the disk before the transaction commits
+  // (jbd2_journal_inode_ranged_write).
+  void order_data(Handle& handle, Ino ino);
+
   // ---- commits
   void request_commit(Tid tid);
   bool commit_wanted() const noexcept { return commit_request_ != commit_sequence_; }

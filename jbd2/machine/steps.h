@@ -26,6 +26,12 @@ struct WriteSuperblock {
 };
 // Wait until updates_finished() (Wake::updates_finished says when to look).
 struct WaitUpdates {};
+// Submit the dirty data of these files as far as it has blocks, and do not wait (data=ordered).
+struct WriteData {
+  std::vector<Ino> inodes;
+};
+// Wait for the data of WriteData.
+struct WaitData {};
 // Submit these writes in this order, and do not wait: a descriptor with its blocks, or revoke
 // blocks. All batches up to WaitLog belong into one plug.
 struct WriteLog {
@@ -60,7 +66,8 @@ struct WaitCommit {
 
 }  // namespace step
 
-using Step = std::variant<step::WriteSuperblock, step::WaitUpdates, step::WriteLog, step::WaitLog,
+using Step = std::variant<step::WriteSuperblock, step::WaitUpdates, step::WriteData,
+                          step::WaitData, step::WriteLog, step::WaitLog,
                           step::WriteCommit, step::Flush, step::WriteHome, step::WaitBuffer,
                           step::LockCheckpoint, step::UnlockCheckpoint, step::WaitCommit>;
 

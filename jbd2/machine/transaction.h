@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/time.h"
@@ -45,6 +46,8 @@ class Transaction {
   std::uint32_t outstanding_revokes = 0;
   bool synchronous = false;      // a sync handle was in it
   bool need_data_flush = false;  // somebody relies on its commit to flush the data device
+
+  std::vector<Ino> ordered;  // files whose data must be on the disk before the commit is
 
   TransactionList reserved, metadata, shadow, forget;
   CheckpointList checkpoint;  // logged buffers that are not home yet, in the order of their tags

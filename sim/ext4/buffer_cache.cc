@@ -98,21 +98,24 @@ void BufferCache::note_dirty(Buffer& buffer) {
   dirty_.push_back(&buffer);
 }
 
-// Takes off the list those dirty since `before` or earlier, and those that no longer are; sorted.
-std::vector<Buffer*> BufferCache::take_dirty(Time before) {
+// The dirty buffers, sorted; the list is empty then.
+std::vector<Buffer*> BufferCache::take_dirty() {
   std::vector<Buffer*> taken;
-  std::vector<Buffer*> rest;
   for (Buffer* const buffer : dirty_) {
-    if (buffer->dirty && buffer->dirtied > before) {
-      rest.push_back(buffer);
-      continue;
-    }
     buffer->on_dirty_list = false;
     if (buffer->dirty) taken.push_back(buffer);
   }
-  dirty_ = std::move(rest);
+  dirty_.clear();
   std::ranges::sort(taken, {}, [](const Buffer* b) { return b->block; });
   return taken;
+}
+
+std::optional<Time> BufferCache::oldest_dirty() const noexcept {
+  std::optional<Time> oldest;
+  for (const Buffer* const buffer : dirty_) {
+    if (buffer->dirty && (!oldest || buffer->dirtied < *oldest)) oldest = buffer->dirtied;
+  }
+  return oldest;
 }
 
 template <class Sink>
@@ -126,7 +129,7 @@ void BufferCache::start_write(Sink& sink, Buffer& buffer, bool sync) {
 }
 
 Task<> BufferCache::write_dirty(bool wait) {
-  const std::vector<Buffer*> buffers = take_dirty(Time::max());
+  const std::vector<Buffer*> buffers = take_dirty();
   {
     sim::Plug plug(blocks_);
     for (Buffer* const buffer : buffers) {
@@ -138,18 +141,6 @@ Task<> BufferCache::write_dirty(bool wait) {
     }
   }
   if (wait) co_await writes_.wait();
-}
-
-Task<> BufferCache::write_old(Time before) {
-  const std::vector<Buffer*> buffers = take_dirty(before);
-  sim::Plug plug(blocks_);
-  for (Buffer* const buffer : buffers) {
-    if (buffer->locked) {
-      plug.finish();
-      co_await wait_unlocked(*buffer);
-    }
-    if (buffer->dirty) start_write(plug, *buffer, false);
-  }
 }
 
 void BufferCache::write_batch(const std::vector<Buffer*>& buffers) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/ids.h"
@@ -47,8 +48,8 @@ class BufferCache {
   // does (sync_blockdev). With `wait`: as REQ_SYNC, and returns when all are written, those of
   // others too. Buffers that a transaction holds are not dirty.
   Task<> write_dirty(bool wait);
-  // Writes home those that have been dirty since `before` or earlier: the flusher's turn.
-  Task<> write_old(Time before);
+  // Since when the buffer that has been dirty for the longest has been so; nothing: none is dirty.
+  std::optional<Time> oldest_dirty() const noexcept;
   // Starts writes of `buffers` (dirty ones, in this order) in one plug with REQ_SYNC, and does not
   // wait: a batch of a checkpoint.
   void write_batch(const std::vector<Buffer*>& buffers);
@@ -73,7 +74,7 @@ class BufferCache {
   static void write_done(void* io);
   template <class Sink>
   void start_write(Sink& sink, Buffer& buffer, bool sync);
-  std::vector<Buffer*> take_dirty(Time before);
+  std::vector<Buffer*> take_dirty();
 
   sim::Engine& engine_;
   sim::BlockLayer& blocks_;

@@ -3,11 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 
 #include "base/block_ref.h"
 #include "base/ids.h"
+#include "base/time.h"
 #include "sim/engine/sync.h"
 #include "sim/ext4/types.h"
 
@@ -15,7 +15,6 @@ namespace jbdlab::ext4 {
 
 class InodePreallocations;  // alloc/: mballoc's windows of this file
 class PageCache;            // page_cache.h: the file's pages
-struct ExtentStatus;        // extents/: what is known of its mapping
 
 // A time stamp as inodes keep it.
 struct Timestamp {
@@ -65,6 +64,8 @@ struct Inode {
   Tid sync_tid, datasync_tid;    // last transaction that changed it; that changed what data needs
   std::uint32_t reserved_blocks = 0;  // delayed, not allocated (i_reserved_data_blocks)
   std::uint32_t writers = 0;     // open files that may write (i_writecount)
+  std::uint64_t dirty_order = 0; // its place in write-back's list; 0: no dirty data
+  Time dirtied{};                // since when it has been there
   GroupNo group;                 // i_block_group: where the inode lies
   GroupNo last_alloc_group{0xffff'ffff};  // directories: Orlov's memory of the last child
   sim::Mutex lock;               // i_rwsem

@@ -37,11 +37,11 @@ class MetadataJournal {
   virtual void dirty_metadata(Thread& thread, Buffer& buffer) = 0;
   // The block was freed: its image need not be logged; with `revoke` no older image may be replayed.
   virtual void forget(Thread& thread, Buffer& buffer, bool revoke) = 0;
-  // More credits for the open handle if the transaction has room (ext4_journal_extend); else false.
-  virtual bool extend(Thread& thread, std::uint32_t credits) = 0;
   // Makes sure that `credits` more blocks may be dirtied (ext4_journal_ensure_credits): extends the
   // handle, or stops it and starts it in the next transaction; true if it restarted.
   virtual Task<bool> ensure_credits(Thread& thread, std::uint32_t credits) = 0;
+  // The data of `ino` that has blocks must be on the disk before the transaction commits.
+  virtual void order_data(Thread& thread, Ino ino) = 0;
   // The transaction of the open handle.
   virtual Tid tid(const Thread& thread) const = 0;
   // Asks for `credits` more in the same transaction (ext4_journal_extend); false if it has no room

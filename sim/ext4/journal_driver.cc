@@ -8,7 +8,7 @@
 namespace jbdlab::ext4 {
 namespace {
 
-constexpr std::uint32_t kRevokeRecords = 8;  // EXT4_MAX_... : ext4 asks for so many with each handle
+constexpr std::uint32_t kRevokeRecords = 8;  // ext4_trans_default_revoke_credits
 constexpr std::uint32_t kWriteFlags = 0x9800, kFua = 0x2'0000, kPreflush = 0x4'0000;  // REQ_*
 
 }  // namespace
@@ -31,6 +31,7 @@ struct JournalDriver::Execution {
   sim::Plug plug;
   sim::Latch writes;
   std::optional<sim::Mutex::Guard> checkpoint;
+  std::vector<Ino> ordered;
 };
 
 JournalDriver::JournalDriver(sim::Engine& engine, sim::Trace& trace, sim::BlockLayer& blocks,
@@ -85,7 +86,7 @@ void JournalDriver::transaction_created(const jbd2::Transaction& transaction) {
 }
 
 Task<> JournalDriver::run(jbd2::Steps steps) {
-  Execution on{sim::Plug(blocks_), sim::Latch(engine_), {}};
+  Execution on{sim::Plug(blocks_), sim::Latch(engine_), {}, {}};
   for (;;) {
     journal_.set_now(engine_.now());
     std::optional<jbd2::Step> step = steps.next();
@@ -108,6 +109,15 @@ Task<> JournalDriver::execute(jbd2::step::WriteSuperblock step, Execution&) {
 
 Task<> JournalDriver::execute(jbd2::step::WaitUpdates, Execution&) {
   while (!journal_.updates_finished()) co_await updates_.wait();
+}
+
+Task<> JournalDriver::execute(jbd2::step::WriteData step, Execution& on) {
+  on.ordered = std::move(step.inodes);
+  for (const Ino ino : on.ordered) co_await host_->submit_ordered(ino);
+}
+
+Task<> JournalDriver::execute(jbd2::step::WaitData, Execution& on) {
+  for (const Ino ino : on.ordered) co_await host_->wait_ordered(ino);
 }
 
 Task<> JournalDriver::execute(jbd2::step::WriteLog step, Execution& on) {
@@ -266,6 +276,10 @@ Task<bool> JournalDriver::ensure_credits(Thread& thread, std::uint32_t credits) 
   co_return true;
 }
 
+void JournalDriver::order_data(Thread& thread, Ino ino) {
+  journal_.order_data(*thread.handle, ino);
+}
+
 Tid JournalDriver::tid(const Thread& thread) const {
   CHECK(thread.handle != nullptr);
   return thread.handle->transaction->tid;
@@ -336,7 +350,7 @@ void JournalDriver::commit_started(const jbd2::Transaction& transaction) {
 }
 
 void JournalDriver::transaction_committed(const jbd2::Transaction& transaction) {
-  if (listener_ != nullptr) listener_->transaction_committed(transaction.tid);
+  if (host_ != nullptr) host_->transaction_committed(transaction.tid);
 }
 
 void JournalDriver::commit_ended(const jbd2::Transaction& transaction, Tid tail) {

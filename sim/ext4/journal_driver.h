@@ -37,11 +37,15 @@ class JournalPlace {
 // Source: fs/jbd2/{journal,transaction,commit,checkpoint}.c and fs/ext4/ext4_jbd2.c, Linux 6.18.
 class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver {
  public:
-  // Told when a transaction is durable (j_commit_callback).
-  class Listener {
+  // What the file system does for its journal.
+  class Host {
    public:
-    virtual ~Listener() = default;
+    virtual ~Host() = default;
+    // A transaction is durable (j_commit_callback): blocks that it freed may be used again.
     virtual void transaction_committed(Tid tid) = 0;
+    // Submits the dirty data of a file as far as it has blocks; waits for all data in flight of it.
+    virtual Task<> submit_ordered(Ino ino) = 0;
+    virtual Task<> wait_ordered(Ino ino) = 0;
   };
 
   JournalDriver(sim::Engine& engine, sim::Trace& trace, sim::BlockLayer& blocks,
@@ -50,12 +54,12 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
                 const CpuCosts& costs);
   ~JournalDriver() override;
 
-  void set_listener(Listener* listener) noexcept { listener_ = listener; }
+  void set_host(Host* host) noexcept { host_ = host; }
   void start_thread();  // once, at mount
 
   // MetadataJournal
   Task<KResult<void>> start(Thread& thread, HandleType type, std::uint32_t credits,
-                            std::uint32_t reserved, std::optional<Ino> ino) override;
+                            std::uint32_t reserved = 0, std::optional<Ino> ino = {}) override;
   Task<> stop(Thread& thread) override;
   Task<> get_write_access(Thread& thread, Buffer& buffer) override;
   Task<> get_create_access(Thread& thread, Buffer& buffer) override;
@@ -63,6 +67,7 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
   void forget(Thread& thread, Buffer& buffer, bool revoke) override;
   bool extend(Thread& thread, std::uint32_t credits) override;
   Task<bool> ensure_credits(Thread& thread, std::uint32_t credits) override;
+  void order_data(Thread& thread, Ino ino) override;
   Tid tid(const Thread& thread) const override;
 
   // The handle reserved by the open one, which takes it along: to be started after the data I/O.
@@ -98,6 +103,8 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
   Task<> run(jbd2::Steps steps);
   Task<> execute(jbd2::step::WriteSuperblock step, Execution& on);
   Task<> execute(jbd2::step::WaitUpdates step, Execution& on);
+  Task<> execute(jbd2::step::WriteData step, Execution& on);
+  Task<> execute(jbd2::step::WaitData step, Execution& on);
   Task<> execute(jbd2::step::WriteLog step, Execution& on);
   Task<> execute(jbd2::step::WaitLog step, Execution& on);
   Task<> execute(jbd2::step::WriteCommit step, Execution& on);
@@ -122,7 +129,7 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
   const JournalPlace place_;
   const CpuCosts costs_;
   jbd2::Journal journal_;
-  Listener* listener_ = nullptr;
+  Host* host_ = nullptr;
   sim::Mutex checkpoint_mutex_;
   sim::WaitQueue transaction_, updates_, reserved_, buffer_, requested_, done_;
   std::vector<std::unique_ptr<jbd2::Handle>> handles_;

@@ -23,7 +23,7 @@ struct AllocationRequest {
   std::uint32_t len = 1;   // blocks wanted; fewer may be given
   // Nearest mapped blocks before and behind `logical`: the last block of the extent on the left,
   // the first of the one on the right (lleft/pleft, lright/pright).
-  std::optional<Neighbour> left, right;
+  std::optional<Neighbour> left{}, right{};
   bool data = true;               // contents of a regular file: may be preallocated (HINT_DATA)
   bool delayed_reserved = false;  // counted already when it was delayed (DELALLOC_RESERVED): the
                                   // allocator leaves i_blocks alone, its caller adds to them

@@ -112,6 +112,7 @@ Task<KResult<Mapping>> ExtentMap::allocate(Thread& thread, Inode& inode, ExtentT
     const auto claimed = co_await claim_delayed(thread, inode, given->len);
     if (!claimed) co_return std::unexpected(claimed.error());
   }
+  inode.sync_tid = s_.journal.tid(thread);
   // What reads back the same without this transaction, fdatasync need not wait for.
   if (!flags.unwritten) inode.datasync_tid = inode.sync_tid;
   co_return Mapping{.first = first,
@@ -141,7 +142,6 @@ Task<KResult<void>> ExtentMap::convert_unwritten(Thread& thread, Inode& inode, L
   CHECK(len <= kEndOfFile - first.value());
   const std::uint32_t end = first.value() + len;
   for (LogicalBlock at = first; at.value() < end;) {
-    bool converted = false;
     {
       const auto guard = co_await inode.mapping_lock.lock();
       ExtentTree tree(s_, inode, &thread);
@@ -163,13 +163,12 @@ Task<KResult<void>> ExtentMap::convert_unwritten(Thread& thread, Inode& inode, L
         }
         const auto written = co_await tree.mark_written(path);
         if (!written) co_return written;
-        converted = true;
+        inode.sync_tid = inode.datasync_tid = s_.journal.tid(thread);
       }
       at = LogicalBlock{at.value() + mapping.len};
     }
     const auto marked = co_await s_.inodes.mark_dirty(thread, inode);
     if (!marked) co_return marked;
-    if (converted) inode.datasync_tid = inode.sync_tid;
   }
   co_return KResult<void>{};
 }

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "base/bytes.h"
+#include "sim/ext4/inode.h"
+#include "sim/ext4/journal_driver.h"
+#include "sim/ext4/volume.h"
+
+namespace jbdlab::ext4 {
+
+// Reads the fields of an inode from its `inode_size` bytes on the disk, and writes them there. A
+// write keeps what is not modelled (fields that this struct has no member for), and ends with the
+// checksum. Layout: struct ext4_inode, Documentation/filesystems/ext4/inodes.rst.
+// Errors of read_inode: euclean (bad checksum, an extra size that does not fit).
+KResult<void> read_inode(const Geometry& geometry, ByteSpan raw, Inode& inode);
+// `fresh`: the bytes belong to nobody yet, and are cleared first. True if i_size changed on disk.
+bool write_inode(const Geometry& geometry, MutableByteSpan raw, const Inode& inode, bool fresh);
+
+// The inodes in memory, and the table they come from and go to.
+class InodeTable final : public InodeStore {
+ public:
+  InodeTable(sim::Engine& engine, Volume& volume, JournalDriver& journal);
+  ~InodeTable() override;
+
+  Task<KResult<Inode*>> get(Thread& thread, Ino ino) override;
+  Task<KResult<void>> mark_dirty(Thread& thread, Inode& inode) override;
+  Task<KResult<void>> dirty(Thread& thread, Inode& inode) override;
+
+  // A new inode, just allocated: in memory only, until mark_dirty().
+  Inode& create(Ino ino);
+  Inode* find(Ino ino) noexcept;
+  // Changes of the open handle matter to an fsync of the inode, and to fdatasync, too, if
+  // `datasync` (ext4_update_inode_fsync_trans).
+  void touch(const Thread& thread, Inode& inode, bool datasync);
+  // Gives up what is in memory of an inode that was never linked.
+  void forget(Ino ino);
+
+ private:
+  struct Place {
+    FsBlock block;
+    std::size_t offset;
+  };
+  struct Entry {
+    std::unique_ptr<Inode> inode;
+    bool fresh = false;  // never written to the table
+  };
+  Place place_of(Ino ino);
+  Task<Buffer*> table_block(Inode& inode, bool fresh);
+
+  sim::Engine& engine_;
+  Volume& volume_;
+  JournalDriver& journal_;
+  std::map<Ino, Entry> inodes_;
+};
+
+}  // namespace jbdlab::ext4
