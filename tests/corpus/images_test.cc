@@ -1,5 +1,6 @@
 // Holds `jbdlab inspect` and `jbdlab log` against what dumpe2fs, debugfs and the kernel said about
-// each image of the corpus. A folder below images/ is a test; nothing is listed here but exceptions.
+// each image of the corpus. A folder below images/ is a test; nothing is listed here but
+// exceptions.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +90,8 @@ class Corpus : public testing::TestWithParam<std::string> {
       argv.insert(argv.end(), {"--journal", journal.string()});
     }
     const std::string before = read_file(image);
-    const Ran ran = run(argv, {.timeout = std::chrono::seconds{60}, .folder = {}, .environment = {}});
+    const Ran ran =
+        run(argv, {.timeout = std::chrono::seconds{60}, .folder = {}, .environment = {}});
     EXPECT_TRUE(read_file(image) == before) << "the input image was modified";
     exit_status_ = ran.exit_status;
     if (ran.exit_status == 3 && may_refuse(verb, name())) {

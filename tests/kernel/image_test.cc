@@ -104,8 +104,7 @@ TEST_P(SimulatedImage, KeepsWhatWasSyncedThroughAPowerCut) {
   for (const std::size_t last : {count / 7, count / 3, count / 2 + 1, count - 2, count}) {
     for (const char* keep : {"completed", "durable", "seed:3"}) {
       SCOPED_TRACE(fmt::format("--crash-at op:{} --keep {}", last, keep));
-      const fs::path image =
-          simulate({"--crash-at", fmt::format("op:{}", last), "--keep", keep});
+      const fs::path image = simulate({"--crash-at", fmt::format("op:{}", last), "--keep", keep});
       ASSERT_TRUE(fs::exists(image));
       {
         const auto mount = Mount::mount(image, LoopDevice::Access::read_write, "rw");

@@ -103,8 +103,8 @@ std::unique_ptr<Mount> Mount::mount(const fs::path& image, LoopDevice::Access ac
   }
   state->folder = state->dir.path() / "m";
   fs::create_directory(state->folder);
-  const std::vector<std::string> argv{"mount", "-t",        "ext4", "-o", options, state->loop->name(),
-                                      state->folder.string()};
+  const std::vector<std::string> argv{
+      "mount", "-t", "ext4", "-o", options, state->loop->name(), state->folder.string()};
   const Ran ran = run(argv);
   if (!ran.ok()) {
     ADD_FAILURE() << describe(argv, ran);

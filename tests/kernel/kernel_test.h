@@ -10,24 +10,24 @@
 
 // Ends a test that this machine cannot run: skipped with the reason, or failed with it where
 // REQUIRE_KERNEL=1 says that the machine is meant to be able to.
-#define SKIP_OR_FAIL(reason)                                   \
-  do {                                                         \
-    if (::jbdlab::test::kernel_is_required()) {                \
-      FAIL() << "REQUIRE_KERNEL=1, and: " << (reason);         \
-    }                                                          \
-    GTEST_SKIP() << (reason);                                  \
+#define SKIP_OR_FAIL(reason)                           \
+  do {                                                 \
+    if (::jbdlab::test::kernel_is_required()) {        \
+      FAIL() << "REQUIRE_KERNEL=1, and: " << (reason); \
+    }                                                  \
+    GTEST_SKIP() << (reason);                          \
   } while (false)
 
 // For the first line of a test or of SetUp.
-#define NEED_MOUNTS()                                          \
-  do {                                                         \
-    const std::string why = ::jbdlab::test::why_no_mounts();   \
-    if (!why.empty()) SKIP_OR_FAIL(why);                       \
+#define NEED_MOUNTS()                                        \
+  do {                                                       \
+    const std::string why = ::jbdlab::test::why_no_mounts(); \
+    if (!why.empty()) SKIP_OR_FAIL(why);                     \
   } while (false)
-#define NEED_TRACING()                                         \
-  do {                                                         \
-    const std::string why = ::jbdlab::test::why_no_tracing();  \
-    if (!why.empty()) SKIP_OR_FAIL(why);                       \
+#define NEED_TRACING()                                        \
+  do {                                                        \
+    const std::string why = ::jbdlab::test::why_no_tracing(); \
+    if (!why.empty()) SKIP_OR_FAIL(why);                      \
   } while (false)
 
 namespace jbdlab::test {

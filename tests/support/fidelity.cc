@@ -15,20 +15,43 @@ namespace {
 using nlohmann::json;
 
 constexpr std::array kCore = std::to_array<std::string_view>({
-    "full_commits",        "tx_blocks",       "tx_blocks_logged", "fsync_calls",
-    "fdatasync_calls",     "fc_status_0",     "fc_status_1",      "fc_status_2",
-    "fc_status_3",         "fc_blocks",       "bio_preflush_writes", "bio_fua_writes",
-    "bio_flush_only",      "rq_flush_completed", "sectors.journal_log", "sectors.journal_fc",
+    "full_commits",
+    "tx_blocks",
+    "tx_blocks_logged",
+    "fsync_calls",
+    "fdatasync_calls",
+    "fc_status_0",
+    "fc_status_1",
+    "fc_status_2",
+    "fc_status_3",
+    "fc_blocks",
+    "bio_preflush_writes",
+    "bio_fua_writes",
+    "bio_flush_only",
+    "rq_flush_completed",
+    "sectors.journal_log",
+    "sectors.journal_fc",
     "sectors.data",
 });
 
 constexpr std::array kMore = std::to_array<std::string_view>({
-    "tx_handles",           "handles_stopped",       "handles_requested_blocks",
-    "handles_dirtied_blocks", "bio_writes",          "bio_write_sectors",
-    "checkpoint_transactions", "checkpoint_written", "journal_super_writes",
-    "log_tail_updates",     "sectors.journal_super", "sectors.super",
-    "sectors.gdt",          "sectors.block_bitmap",  "sectors.inode_bitmap",
-    "sectors.inode_table",  "sectors.fs_meta_other",
+    "tx_handles",
+    "handles_stopped",
+    "handles_requested_blocks",
+    "handles_dirtied_blocks",
+    "bio_writes",
+    "bio_write_sectors",
+    "checkpoint_transactions",
+    "checkpoint_written",
+    "journal_super_writes",
+    "log_tail_updates",
+    "sectors.journal_super",
+    "sectors.super",
+    "sectors.gdt",
+    "sectors.block_bitmap",
+    "sectors.inode_bitmap",
+    "sectors.inode_table",
+    "sectors.fs_meta_other",
 });
 
 // A list of [value..., times] rows; only the last `width` values of a row are compared.
@@ -181,20 +204,13 @@ bool ends_in_sync(std::string_view script) {
 std::vector<std::string> run_arguments(const json& recording, const std::string& script) {
   const json& config = recording.at("config");
   const auto mount = config.at("mount").get<std::string>();
-  return {"run",
-          script,
-          "--json",
-          "--no-progress",
-          "--device",
-          config.at("backing") == "tmpfs" ? "ram" : "loop-file",
-          "--size",
-          fmt::format("{}M", config.at("image_mib").get<std::int64_t>()),
-          "--mkfs",
-          config.at("mkfs").get<std::string>(),
-          "--mount",
-          mount.empty() ? "defaults" : mount,
-          "--cpus",
-          "2"};
+  return {"run",      script,
+          "--json",   "--no-progress",
+          "--device", config.at("backing") == "tmpfs" ? "ram" : "loop-file",
+          "--size",   fmt::format("{}M", config.at("image_mib").get<std::int64_t>()),
+          "--mkfs",   config.at("mkfs").get<std::string>(),
+          "--mount",  mount.empty() ? "defaults" : mount,
+          "--cpus",   "2"};
 }
 
 }  // namespace jbdlab::test

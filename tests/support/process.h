@@ -20,8 +20,8 @@ struct Ran {
 };
 
 struct RunOptions {
-  std::chrono::seconds timeout{300};  // then the program is killed
-  std::filesystem::path folder;       // to run in; empty: ours
+  std::chrono::seconds timeout{300};                             // then the program is killed
+  std::filesystem::path folder;                                  // to run in; empty: ours
   std::vector<std::pair<std::string, std::string>> environment;  // added to ours
 };
 

@@ -14,7 +14,8 @@ namespace jbdlab::test {
 // parser, so that it can be a witness of both.
 //
 // Knows create, open, close, mkdir, write, append, fsync, fdatasync, sync, syncfs, and the
-// operations that change no content (stat, read, readdir, chmod, sleepms). Any other fails the test.
+// operations that change no content (stat, read, readdir, chmod, sleepms). Any other fails the
+// test.
 class ScriptModel {
  public:
   // Runs the script's operations up to and with operation `last` (counted from 1; marks and
@@ -31,7 +32,9 @@ class ScriptModel {
 
   // What had been synced when the last operation returned: after a power cut each of these files
   // exists and begins with this content, and each of these directories exists.
-  const std::map<std::string, std::string>& durable_files() const noexcept { return durable_files_; }
+  const std::map<std::string, std::string>& durable_files() const noexcept {
+    return durable_files_;
+  }
   const std::set<std::string>& durable_directories() const noexcept { return durable_directories_; }
 
  private:

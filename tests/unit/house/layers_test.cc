@@ -32,8 +32,17 @@ constexpr std::array kLayers = std::to_array<Layer>({
 
 // What only the command line may use: wall clock, environment, standard output and exit.
 constexpr std::array kOnlyInCli = std::to_array<std::string_view>({
-    "system_clock", "steady_clock", "gettimeofday", "clock_gettime", "getenv(", "std::cout",
-    "stdout", "std::exit(", "printf(", "std::random_device", "std::thread",
+    "system_clock",
+    "steady_clock",
+    "gettimeofday",
+    "clock_gettime",
+    "getenv(",
+    "std::cout",
+    "stdout",
+    "std::exit(",
+    "printf(",
+    "std::random_device",
+    "std::thread",
 });
 
 bool is_source(const fs::path& path) {
@@ -87,9 +96,8 @@ TEST_P(Layers, IncludesOnlyWhatIsBelow) {
     const auto text = lines(file);
     for (std::size_t i = 0; i < text.size(); ++i) {
       const std::string folder = included_folder(text[i]);
-      EXPECT_TRUE(folder.empty() || is_allowed(layer, folder))
-          << fmt::format("{}:{}: {}/ may not include {}/", file.string(), i + 1, layer.folder,
-                         folder);
+      EXPECT_TRUE(folder.empty() || is_allowed(layer, folder)) << fmt::format(
+          "{}:{}: {}/ may not include {}/", file.string(), i + 1, layer.folder, folder);
     }
   }
 }
@@ -149,8 +157,7 @@ TEST(House, EveryFolderOfSourcesHasARow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(House, Layers, testing::ValuesIn(kLayers), [](const auto& row) {
-  return std::string{row.param.folder};
-});
+INSTANTIATE_TEST_SUITE_P(House, Layers, testing::ValuesIn(kLayers),
+                         [](const auto& row) { return std::string{row.param.folder}; });
 
 }  // namespace
