@@ -40,16 +40,20 @@ Result<ExtentNode> ExtentNode::parse(ByteSpan bytes, const NodeRules& rules) {
                                              node.magic(), kExtentMagic));
   }
   if (node.depth() != rules.depth) {
-    return fail(Errc::invalid, fmt::format("extent node: depth is {}, expected {}", node.depth(),
-                                           rules.depth), 6);
+    return fail(Errc::invalid,
+                fmt::format("extent node: depth is {}, expected {}", node.depth(), rules.depth), 6);
   }
   if (node.max() == 0 || node.max() > rules.capacity) {
-    return fail(Errc::invalid, fmt::format("extent node: room for {} entries, expected 1 to {}",
-                                           node.max(), rules.capacity), 4);
+    return fail(Errc::invalid,
+                fmt::format("extent node: room for {} entries, expected 1 to {}", node.max(),
+                            rules.capacity),
+                4);
   }
   if (node.entries() > node.max() || (node.entries() == 0 && rules.depth > 0)) {
-    return fail(Errc::invalid, fmt::format("extent node: {} entries where {} to {} are possible",
-                                           node.entries(), rules.depth > 0 ? 1 : 0, node.max()), 2);
+    return fail(Errc::invalid,
+                fmt::format("extent node: {} entries where {} to {} are possible", node.entries(),
+                            rules.depth > 0 ? 1 : 0, node.max()),
+                2);
   }
   return node;
 }
@@ -60,8 +64,10 @@ Result<void> ExtentNode::check_entries(const NodeRules& rules) const {
     const bool leaf = depth() == 0;
     const Extent here = leaf ? extent(slot) : Extent{index(slot).first, 1, index(slot).child};
     if (here.len == 0 || here.end() > std::uint64_t{1} << 32) {
-      return fail(Errc::invalid, fmt::format("extent {}: length {} at block {} of the file", slot,
-                                             here.len, here.first.value()), at(slot));
+      return fail(Errc::invalid,
+                  fmt::format("extent {}: length {} at block {} of the file", slot, here.len,
+                              here.first.value()),
+                  at(slot));
     }
     if (!inside(rules, here.physical, here.len)) {
       return fail(Errc::invalid,
@@ -70,8 +76,10 @@ Result<void> ExtentNode::check_entries(const NodeRules& rules) const {
                   at(slot));
     }
     if (here.first.value() < free_from) {
-      return fail(Errc::invalid, fmt::format("entry {}: begins at block {} of the file, expected {} "
-                                             "or later", slot, here.first.value(), free_from),
+      return fail(Errc::invalid,
+                  fmt::format("entry {}: begins at block {} of the file, expected {} "
+                              "or later",
+                              slot, here.first.value(), free_from),
                   at(slot));
     }
     free_from = here.end();
@@ -151,7 +159,8 @@ void ExtentNodeEditor::open_gap(std::uint32_t slot) {
 void ExtentNodeEditor::remove(std::uint32_t slot) {
   const std::uint32_t n = view().entries();
   CHECK(slot < n);
-  std::memmove(raw_.data() + at(slot), raw_.data() + at(slot + 1), (n - slot - 1) * kExtentEntrySize);
+  std::memmove(raw_.data() + at(slot), raw_.data() + at(slot + 1),
+               (n - slot - 1) * kExtentEntrySize);
   set_entries(n - 1);
 }
 

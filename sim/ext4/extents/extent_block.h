@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kMaxWrittenLen = 32768;
 inline constexpr std::uint32_t kMaxUnwrittenLen = 32767;
 
 constexpr std::uint32_t entries_per_block(std::uint32_t block_size) noexcept {
-  return (block_size - static_cast<std::uint32_t>(kExtentEntrySize)) / kExtentEntrySize;
+  return static_cast<std::uint32_t>((block_size - kExtentEntrySize) / kExtentEntrySize);
 }
 
 // A run of file blocks that lies in one piece on the disk. An unwritten one reads as zeros.
@@ -57,8 +57,8 @@ struct ExtentIndex {
 
 // What a node is checked against.
 struct NodeRules {
-  std::uint32_t depth = 0;     // what it must say
-  std::uint32_t capacity = 0;  // entries that it can hold at most
+  std::uint32_t depth = 0;         // what it must say
+  std::uint32_t capacity = 0;      // entries that it can hold at most
   FsBlock first_block, end_block;  // of the file system: pointers lie inside, and not at the first
 };
 
@@ -71,8 +71,8 @@ class ExtentNode {
   // Checks magic, depth and counts: what makes every entry lie inside of `bytes`. Cheap.
   // Errors: bad_magic, invalid.
   static Result<ExtentNode> parse(ByteSpan bytes, const NodeRules& rules);
-  // Checks the entries: sorted, not overlapping, inside the file system (ext4_valid_extent_entries).
-  // Errors: invalid.
+  // Checks the entries: sorted, not overlapping, inside the file system
+  // (ext4_valid_extent_entries). Errors: invalid.
   Result<void> check_entries(const NodeRules& rules) const;
 
   std::uint16_t magic() const { return get_le<std::uint16_t>(raw_, 0); }
@@ -81,8 +81,8 @@ class ExtentNode {
   std::uint32_t depth() const { return get_le<std::uint16_t>(raw_, 6); }
   bool full() const { return entries() >= max(); }
 
-  Extent extent(std::uint32_t slot) const;      // of a leaf
-  ExtentIndex index(std::uint32_t slot) const;  // of a node above the leaves
+  Extent extent(std::uint32_t slot) const;           // of a leaf
+  ExtentIndex index(std::uint32_t slot) const;       // of a node above the leaves
   LogicalBlock first_of(std::uint32_t slot) const {  // of either
     return LogicalBlock{get_le<std::uint32_t>(raw_, at(slot))};
   }

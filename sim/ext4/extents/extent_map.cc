@@ -79,9 +79,8 @@ Task<KResult<Mapping>> ExtentMap::allocate(Thread& thread, Inode& inode, ExtentT
   const auto left = tree.left_neighbour(path, first);
   const auto right = co_await tree.right_neighbour(path, first);
   if (!right) co_return std::unexpected(right.error());
-  const std::uint32_t wanted =
-      std::min({len, flags.unwritten ? kMaxUnwrittenLen : kMaxWrittenLen,
-                hole_end(tree, path, first) - first.value()});
+  const std::uint32_t wanted = std::min({len, flags.unwritten ? kMaxUnwrittenLen : kMaxWrittenLen,
+                                         hole_end(tree, path, first) - first.value()});
   const AllocationRequest request{.inode = inode,
                                   .logical = first,
                                   .goal = tree.goal(path, first),

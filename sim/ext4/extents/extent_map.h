@@ -24,10 +24,10 @@ struct Mapping {
 
 // How map() makes what is missing (EXT4_GET_BLOCKS_* of fs/ext4/ext4.h).
 struct MapFlags {
-  bool unwritten = false;         // new blocks become unwritten extents (UNWRIT_EXT); else written
-  bool before_io = false;         // data will be written and converted afterwards: what is new is not
-                                  // merged with its neighbours, and a range inside an unwritten
-                                  // extent is cut out of it now (PRE_IO, SPLIT_NOMERGE)
+  bool unwritten = false;  // new blocks become unwritten extents (UNWRIT_EXT); else written
+  bool before_io = false;  // data will be written and converted afterwards: what is new is not
+                           // merged with its neighbours, and a range inside an unwritten
+                           // extent is cut out of it now (PRE_IO, SPLIT_NOMERGE)
   bool delayed_reserved = false;  // the blocks were reserved at write() (DELALLOC_RESERVE)
   bool no_normalise = false;      // fallocate: exactly this range (NO_NORMALIZE)
 };
@@ -42,8 +42,8 @@ inline constexpr MapFlags kMapDelayed{
 //
 // Every change happens in the open handle of `thread`, in the order of the kernel's, so that the
 // blocks of a transaction come out of doing it. All calls take inode.mapping_lock. Nothing is kept
-// between calls but the bytes: there is no extent status tree, so a lookup waits for a change of the
-// same file that is under way, where the kernel may answer from memory.
+// between calls but the bytes: there is no extent status tree, so a lookup waits for a change of
+// the same file that is under way, where the kernel may answer from memory.
 class ExtentMap {
  public:
   ExtentMap(Volume& volume, MetadataJournal& journal, InodeStore& inodes, BlockSupply& blocks)
@@ -66,9 +66,9 @@ class ExtentMap {
   Task<KResult<Mapping>> map(Thread& thread, Inode& inode, LogicalBlock first, std::uint32_t len,
                              MapFlags flags);
 
-  // Data is on the disk: what is unwritten in [first, first + len) becomes written, and the inode is
-  // dirtied once an extent (ext4_convert_unwritten_extents inside the open handle).
-  // Errors: enospc, euclean.
+  // Data is on the disk: what is unwritten in [first, first + len) becomes written, and the inode
+  // is dirtied once an extent (ext4_convert_unwritten_extents inside the open handle). Errors:
+  // enospc, euclean.
   Task<KResult<void>> convert_unwritten(Thread& thread, Inode& inode, LogicalBlock first,
                                         std::uint32_t len);
 
@@ -83,9 +83,9 @@ class ExtentMap {
 // Credits that a handle asks for (ext4_meta_trans_blocks and its callers, fs/ext4/inode.c), without
 // the block for revoke records.
 //
-// One extent anywhere (write-back, fallocate, direct I/O, truncate): the nodes of a tree of depth 5,
-// split on every level, a bitmap and a descriptor block for each of them and for the data as far as
-// there are so many, and the inode's own blocks (ext4_chunk_trans_blocks).
+// One extent anywhere (write-back, fallocate, direct I/O, truncate): the nodes of a tree of depth
+// 5, split on every level, a bitmap and a descriptor block for each of them and for the data as far
+// as there are so many, and the inode's own blocks (ext4_chunk_trans_blocks).
 std::uint32_t write_credits(const Geometry& geometry) noexcept;
 // The conversion of what one folio of at most `largest_folio` bytes holds, each block an extent of
 // its own: what write-back reserves for the end of its I/O (ext4_do_writepages).

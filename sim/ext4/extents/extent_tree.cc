@@ -338,7 +338,8 @@ ExtentNodeEditor ExtentTree::edit_new(Buffer& buffer, std::uint32_t depth) {
   return ExtentNodeEditor::build(buffer.data.mutate(), block_capacity(), depth);
 }
 
-// The tree becomes one level deeper: the root's contents move to a new block (ext4_ext_grow_indepth).
+// The tree becomes one level deeper: the root's contents move to a new block
+// (ext4_ext_grow_indepth).
 Task<KResult<void>> ExtentTree::grow(InsertMode mode) {
   const std::uint32_t depth = ExtentNode(ByteSpan{inode_.block}).depth();
   FsBlock goal{0};
@@ -474,8 +475,7 @@ Task<KResult<void>> ExtentTree::split_at(ExtentPath& path, LogicalBlock at) {
   co_return inserted;
 }
 
-Task<KResult<void>> ExtentTree::split_out(ExtentPath& path, LogicalBlock first,
-                                          std::uint32_t len) {
+Task<KResult<void>> ExtentTree::split_out(ExtentPath& path, LogicalBlock first, std::uint32_t len) {
   const auto whole = extent_at(path);
   CHECK(whole && whole->contains(first) && first.value() + std::uint64_t{len} <= whole->end());
   if (first.value() + std::uint64_t{len} < whole->end()) {

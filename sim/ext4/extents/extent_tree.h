@@ -37,8 +37,8 @@ struct ExtentServices {
 };
 
 // The extent tree of one file, as one operation on it sees it (fs/ext4/extents.c, 6.18). The caller
-// holds inode.mapping_lock. What changes the tree needs a thread with an open handle and takes write
-// access to nodes and dirties them in the kernel's order.
+// holds inode.mapping_lock. What changes the tree needs a thread with an open handle and takes
+// write access to nodes and dirties them in the kernel's order.
 class ExtentTree {
  public:
   ExtentTree(const ExtentServices& services, Inode& inode, Thread* thread) noexcept
@@ -67,8 +67,8 @@ class ExtentTree {
   FsBlock goal(const ExtentPath& path, LogicalBlock block) const;
 
   // Puts `extent` into the tree; no block of it is mapped yet, and `path` was found for its first
-  // block. Splits nodes and grows the tree as needed (ext4_ext_insert_extent). `path` is stale then.
-  // Errors: enospc, euclean.
+  // block. Splits nodes and grows the tree as needed (ext4_ext_insert_extent). `path` is stale
+  // then. Errors: enospc, euclean.
   Task<KResult<void>> insert(ExtentPath& path, Extent extent, InsertMode mode);
 
   // Cuts the extent at the path's end so that [first, first + len) of it is one of its own, of the
