@@ -22,9 +22,12 @@ bool may_step(const DirEntry& entry, std::uint32_t offset, std::uint32_t end) no
          entry.rec_len % 4 == 0 && entry.rec_len <= end - offset;
 }
 
+// Names of a directory often differ only in their last characters, so the last one decides first.
 bool has_name(ByteSpan block, std::uint32_t offset, const DirEntry& entry, std::string_view name) {
-  return entry.name_len == name.size() && entry.used() &&
-         std::memcmp(block.data() + offset + kNameAt, name.data(), name.size()) == 0;
+  if (entry.name_len != name.size() || !entry.used()) return false;
+  const ByteSpan bytes = block.subspan(offset + kNameAt, name.size());
+  return name.empty() || (bytes.back() == static_cast<std::byte>(name.back()) &&
+                          std::memcmp(bytes.data(), name.data(), name.size()) == 0);
 }
 
 void set_header(MutableByteSpan block, std::uint32_t offset, const DirEntry& entry) {

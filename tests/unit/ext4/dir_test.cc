@@ -253,6 +253,22 @@ TEST_P(DirModel, AgreesWithAMap) {
 INSTANTIATE_TEST_SUITE_P(Directories, DirModel, ::testing::ValuesIn(kShapes),
                          [](const auto& row) { return std::string(row.param.test_name); });
 
+// A leaf may be cut between two names of one hash; the index then says that the next leaf goes on.
+TEST(Directories, NamesOfOneHashAreFoundOnBothSidesOfACut) {
+  DirWorld world;
+  Inode& dir = world.new_directory(kDir, kRoot);
+  const std::vector<std::string> names = testing::names_of_shared_hashes(world.geometry);
+  for (const std::string& name : names) ASSERT_TRUE(world.add(dir, name, kFile).has_value());
+  const IndexTable table = IndexTable::of_root(DirFormat::of(world.geometry));
+  const ByteSpan root = world.block(dir, 0);
+  std::uint32_t continued = 0;
+  for (std::uint32_t i = 1; i < table.count(root); ++i) continued += table.hash(root, i) & 1;
+  EXPECT_GT(continued, 0U);
+  for (const std::string& name : names) EXPECT_TRUE(world.find(dir, name).has_value()) << name;
+  EXPECT_EQ(world.read_all(dir).size(), names.size() + 2);
+  world.expect_sound(dir);
+}
+
 // Two levels of index: root, nodes, leaves. With blocks of 1 KiB the root has 123 places, a node
 // 126.
 TEST(Directories, AFullIndexGetsALevelAndThenMoreNodes) {

@@ -4,14 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "jbd2/machine/handle.h"
 #include "sim/device/block_layer.h"
 #include "sim/device/device.h"
@@ -128,7 +129,8 @@ class CountingSupply final : public BlockSupply {
   std::uint64_t end_;
 };
 
-// How a test's file system differs from what mke2fs makes.
+// How a test's file system differs from what mke2fs makes; its UUID and hash seed are those of the
+// recordings, 0badcafe-1234-5678-9abc-0123456789ab.
 struct WorldOptions {
   std::uint32_t block_size = 4096;
   bool checksums = true;
@@ -153,11 +155,38 @@ inline Geometry make_geometry(const WorldOptions& options) {
   g.incompat = kIncompatExtents;
   if (options.file_types) g.incompat |= kIncompatFiletype;
   if (options.checksums) g.ro_compat |= kRoCompatMetadataCsum;
-  // 0badcafe-1234-5678-9abc-0123456789ab, as four little-endian words.
   g.hash_seed = {0xfecaad0b, 0x78563412, 0x2301bc9a, 0xab896745};
   g.hash_version = 1;
-  g.csum_seed = 0x1234abcd;
+  constexpr std::array kUuid{std::byte{0x0b}, std::byte{0xad}, std::byte{0xca}, std::byte{0xfe},
+                             std::byte{0x12}, std::byte{0x34}, std::byte{0x56}, std::byte{0x78},
+                             std::byte{0x9a}, std::byte{0xbc}, std::byte{0x01}, std::byte{0x23},
+                             std::byte{0x45}, std::byte{0x67}, std::byte{0x89}, std::byte{0xab}};
+  g.csum_seed = crc32c(~std::uint32_t{0}, kUuid);
   return g;
+}
+
+// Names that share their hash (not the minor hash) with another one, two by two, and now and then
+// one that does not: otherwise leaves, which are cut at an even number, are never cut inside of a
+// pair.
+inline std::vector<std::string> names_of_shared_hashes(const Geometry& geometry) {
+  const DirHasher hasher{.version = DirHashVersion::half_md4,
+                         .unsigned_chars = geometry.hash_unsigned,
+                         .seed = geometry.hash_seed};
+  constexpr std::uint32_t kTried = 1'500'000;  // about 520 pairs
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> hashes;
+  hashes.reserve(kTried);
+  for (std::uint32_t i = 0; i < kTried; ++i) {
+    hashes.emplace_back(hasher(fmt::format("same-{}", i)).major, i);
+  }
+  std::ranges::sort(hashes);
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i < hashes.size(); ++i) {
+    if (hashes[i].first != hashes[i - 1].first) continue;
+    names.push_back(fmt::format("same-{}", hashes[i - 1].second));
+    names.push_back(fmt::format("same-{}", hashes[i].second));
+    if (hashes[i].first % 3 == 0) names.push_back(fmt::format("other-{}", i));
+  }
+  return names;
 }
 
 // A file system of nothing but directories. Blocks come from 1000 on, in the order of allocation.
@@ -181,17 +210,17 @@ class DirWorld {
   }
 
   // A new inode without a block.
-  Inode& new_inode(Ino ino) {
+  Inode& new_inode(Ino ino, std::uint32_t generation = 0x5eed) {
     inode_list.push_back(std::make_unique<Inode>(ino, engine));
     Inode& inode = *inode_list.back();
     inode.mode = kModeDirectory | 0755;
     inode.flags = kInodeExtents;
-    inode.generation = 0x5eed;
+    inode.generation = generation;
     ExtentMap::init_root(inode);
     return inode;
   }
-  Inode& new_directory(Ino ino, Ino parent) {
-    Inode& dir = new_inode(ino);
+  Inode& new_directory(Ino ino, Ino parent, std::uint32_t generation = 0x5eed) {
+    Inode& dir = new_inode(ino, generation);
     EXPECT_TRUE(run(engine, dirs.init_directory(thread, dir, parent)).has_value());
     return dir;
   }
