@@ -124,9 +124,9 @@ struct FsBlockRange {
 struct LogReadOptions {
   LogBlock superblock{0};  // where it is: on a device of its own, block 1, or 2 with 1 KiB blocks
   bool all = false;        // also stale transactions and fast commits
-  std::optional<std::uint64_t> fs_block_count;  // a tag that points beyond is a finding
-  std::vector<FsBlockRange> journal_blocks;     // the journal's own blocks; sorted, disjoint
-  std::optional<std::uint32_t> inode_size;      // bounds INODE of fast commits; else the block
+  std::optional<std::uint64_t> fs_block_count = {};  // a tag that points beyond is a finding
+  std::vector<FsBlockRange> journal_blocks = {};     // the journal's own; sorted, disjoint
+  std::optional<std::uint32_t> inode_size = {};      // bounds INODE of fast commits; else the block
   std::size_t max_findings = 1000;
 };
 

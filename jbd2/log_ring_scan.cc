@@ -149,6 +149,7 @@ class LiveScan {
     const std::uint32_t back = context_.geometry.distance(first, before_commit.at());
     cursor_ = RingCursor(context_.geometry, first, before_commit.left() + back);
     reader_ = TransactionReader(context_, expected_, first);
+    leftover_ = true;
     return false;
   }
 
@@ -188,7 +189,7 @@ class LiveScan {
   // generation, or before zeros.
   void look_behind_end() {
     if (interrupted_) add_interrupted();
-    if (looped_) return;
+    if (looped_ || leftover_) return;
     if (!scan_.failed) {
       const auto evidence = find_continuation();
       if (!evidence) return;
@@ -270,6 +271,7 @@ class LiveScan {
   TransactionReader reader_;
   std::optional<TransactionReader> interrupted_;
   bool looped_ = false;
+  bool leftover_ = false;  // the log ends before blocks of an earlier life
   bool unreadable_ = false;
 };
 
