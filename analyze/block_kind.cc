@@ -21,17 +21,28 @@ constexpr std::uint64_t kFastSymlinkMax = 60;  // bytes: the name is in the inod
 
 std::string_view to_string(BlockKind kind) noexcept {
   switch (kind) {
-    case BlockKind::super: return "super";
-    case BlockKind::gdt: return "gdt";
-    case BlockKind::block_bitmap: return "block_bitmap";
-    case BlockKind::inode_bitmap: return "inode_bitmap";
-    case BlockKind::inode_table: return "inode_table";
-    case BlockKind::dir: return "dir";
-    case BlockKind::extent: return "extent";
-    case BlockKind::xattr: return "xattr";
-    case BlockKind::orphan_file: return "orphan_file";
-    case BlockKind::data: return "data";
-    case BlockKind::unknown: break;
+    case BlockKind::super:
+      return "super";
+    case BlockKind::gdt:
+      return "gdt";
+    case BlockKind::block_bitmap:
+      return "block_bitmap";
+    case BlockKind::inode_bitmap:
+      return "inode_bitmap";
+    case BlockKind::inode_table:
+      return "inode_table";
+    case BlockKind::dir:
+      return "dir";
+    case BlockKind::extent:
+      return "extent";
+    case BlockKind::xattr:
+      return "xattr";
+    case BlockKind::orphan_file:
+      return "orphan_file";
+    case BlockKind::data:
+      return "data";
+    case BlockKind::unknown:
+      break;
   }
   return "unknown";
 }
@@ -57,9 +68,8 @@ BlockKind BlockKinds::of(const jbd2::LoggedBlock& logged) {
   const std::uint8_t claims = known == nullptr ? std::uint8_t{0} : known->claims;
   ContentGuess guess;
   if (const ByteSpan copy = copy_of(logged); !copy.empty()) {
-    guess = guess_content(copy, image_ == nullptr
-                                    ? std::nullopt
-                                    : std::optional{image_->superblock().inode_count()});
+    guess = guess_content(
+        copy, image_ == nullptr ? std::nullopt : std::optional{image_->superblock().inode_count()});
   }
   struct Row {
     BlockKind kind;
@@ -105,9 +115,8 @@ void BlockKinds::collect() {
   for (const auto& transaction : log_.transactions) {
     for (const auto& logged : transaction.blocks) known_.push_back({logged.fs_block, &logged});
   }
-  std::stable_sort(known_.begin(), known_.end(), [](const Known& a, const Known& b) {
-    return a.fs_block < b.fs_block;
-  });
+  std::stable_sort(known_.begin(), known_.end(),
+                   [](const Known& a, const Known& b) { return a.fs_block < b.fs_block; });
   std::size_t kept = 0;
   for (const Known& known : known_) {
     if (kept != 0 && known_[kept - 1].fs_block == known.fs_block) {
@@ -196,10 +205,14 @@ void BlockKinds::learn_special_files() {
 void BlockKinds::learn_inode(const Ext4Inode& inode) {
   Claim what = kData;
   switch (inode.type()) {
-    case Type::directory: what = kDir; break;
+    case Type::directory:
+      what = kDir;
+      break;
     case Type::regular:
-    case Type::symlink: break;
-    default: return;
+    case Type::symlink:
+      break;
+    default:
+      return;
   }
   if (inode.xattr_block() != FsBlock{0}) claim(inode.xattr_block(), 1, kXattr);
   if (inode.has_inline_data()) return;

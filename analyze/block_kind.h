@@ -16,16 +16,16 @@ namespace jbdlab::analyze {
 
 // What a block of the file system is for.
 enum class BlockKind : std::uint8_t {
-  super,         // the superblock or a copy
-  gdt,           // group descriptors, a copy of them, or a block reserved for them
+  super,  // the superblock or a copy
+  gdt,    // group descriptors, a copy of them, or a block reserved for them
   block_bitmap,
   inode_bitmap,
   inode_table,
   dir,
-  extent,        // maps blocks of a file: a node of an extent tree, or an indirect block
+  extent,  // maps blocks of a file: a node of an extent tree, or an indirect block
   xattr,
   orphan_file,
-  data,          // contents of a file (data=journal, quota files, long symbolic links)
+  data,  // contents of a file (data=journal, quota files, long symbolic links)
   unknown,
 };
 inline constexpr std::size_t kBlockKindCount = 11;
@@ -39,8 +39,8 @@ struct ContentGuess {
 ContentGuess guess_content(ByteSpan block, std::optional<std::uint32_t> inode_count);
 
 // Tells the kind of every block in a log: by the geometry of the file system where that says it;
-// else by the journaled copy itself and by what the inodes say, those in the log before those on the
-// disk. Memory grows with the number of different blocks in the log, not with the file system.
+// else by the journaled copy itself and by what the inodes say, those in the log before those on
+// the disk. Memory grows with the number of different blocks in the log, not with the file system.
 class BlockKinds {
  public:
   // Reads group descriptors and inodes of `image` (null: only contents are looked at), and the

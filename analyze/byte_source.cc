@@ -16,9 +16,10 @@ namespace jbdlab::analyze {
 namespace {
 
 std::unexpected<Error> out_of_bounds(std::uint64_t offset, std::size_t count, std::uint64_t size) {
-  return fail(Errc::truncated,
-              fmt::format("expected {} bytes at byte {}, but it ends at byte {}", count, offset, size),
-              offset);
+  return fail(
+      Errc::truncated,
+      fmt::format("expected {} bytes at byte {}, but it ends at byte {}", count, offset, size),
+      offset);
 }
 
 bool fits(std::uint64_t offset, std::size_t count, std::uint64_t size) {
@@ -72,7 +73,7 @@ class FileSource final : public ByteSource {
 };
 
 Result<std::uint64_t> size_of(const FileDescriptor& fd) {
-  struct stat facts {};
+  struct stat facts{};
   if (::fstat(fd.get(), &facts) != 0) return fail(Errc::io, reason(errno));
   if (S_ISREG(facts.st_mode)) return static_cast<std::uint64_t>(facts.st_size);
   if (S_ISBLK(facts.st_mode)) {
@@ -100,8 +101,9 @@ Result<std::unique_ptr<ByteSource>> open_file(const std::string& path, VolumePla
   if (!size) return std::unexpected(size.error());
   if (*size == 0) return fail(Errc::truncated, "expected a file system, found an empty file");
   if (place.offset >= *size) {
-    return fail(Errc::truncated, fmt::format("the volume would begin at byte {}, but the file has {}",
-                                             place.offset, *size));
+    return fail(
+        Errc::truncated,
+        fmt::format("the volume would begin at byte {}, but the file has {}", place.offset, *size));
   }
   const std::uint64_t rest = *size - place.offset;
   // A volume that is cut off by the end of the file is for whoever reads it to find out.

@@ -13,13 +13,13 @@ namespace jbdlab::analyze {
 // release that knows it; empty where no release is needed or none is known to us.
 struct Requirement {
   std::string_view feature;
-  std::string_view where;      // "filesystem" or "journal"
-  std::string_view access;     // "write": without it a kernel mounts read-only; "mount": not at all;
-                               // "none": an older kernel ignores it
-  std::string_view kernel;     // of Linux
+  std::string_view where;   // "filesystem" or "journal"
+  std::string_view access;  // "write": without it a kernel mounts read-only; "mount": not at all;
+                            // "none": an older kernel ignores it
+  std::string_view kernel;  // of Linux
   std::string_view e2fsprogs;
-  std::string_view grub;       // "any", a version, or "none": no release reads such a file system
-  std::string_view source;     // of what is said
+  std::string_view grub;    // "any", a version, or "none": no release reads such a file system
+  std::string_view source;  // of what is said
 };
 
 // A row for each feature that not every ext3 knows. `journal` may be null.

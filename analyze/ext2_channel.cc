@@ -15,9 +15,9 @@ namespace {
 errcode_t channel_read(io_channel channel, unsigned long long block, int count, void* data) {
   auto* bytes = static_cast<ByteSource*>(channel->private_data);
   // A negative count is a number of bytes (ext2_io.h).
-  const auto size = count < 0 ? static_cast<std::size_t>(-static_cast<long>(count))
-                              : static_cast<std::size_t>(count) *
-                                    static_cast<std::size_t>(channel->block_size);
+  const auto size =
+      count < 0 ? static_cast<std::size_t>(-static_cast<long>(count))
+                : static_cast<std::size_t>(count) * static_cast<std::size_t>(channel->block_size);
   const auto block_size = static_cast<unsigned long long>(channel->block_size);
   if (block > ~0ULL / block_size) return EXT2_ET_SHORT_READ;
   const auto read = bytes->read(block * block_size, {static_cast<std::byte*>(data), size});

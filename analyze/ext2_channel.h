@@ -12,8 +12,8 @@ namespace jbdlab::analyze {
 
 io_manager ext2_channel_manager() noexcept;
 
-// The name to give to ext2fs_open2() with that manager, so that it reads `bytes`, which must outlive
-// the file system: libext2fs hands nothing but a name to the function that opens a channel.
+// The name to give to ext2fs_open2() with that manager, so that it reads `bytes`, which must
+// outlive the file system: libext2fs hands nothing but a name to the function that opens a channel.
 std::string ext2_channel_name(ByteSource& bytes);
 
 // The sentence of an error of libext2fs.

@@ -24,18 +24,18 @@ struct FsFeatures {
 
 // Those of the bits that this program decides something by; all of them by name: features.h.
 namespace fs_feature {
-inline constexpr std::uint32_t kHasJournal = 0x4;             // compat
-inline constexpr std::uint32_t kFastCommit = 0x400;           // compat
-inline constexpr std::uint32_t kOrphanFile = 0x1000;          // compat
-inline constexpr std::uint32_t kNeedsRecovery = 0x4;          // incompat
-inline constexpr std::uint32_t kJournalDev = 0x8;             // incompat
-inline constexpr std::uint32_t kMetaBg = 0x10;                // incompat
-inline constexpr std::uint32_t kExtents = 0x40;               // incompat
-inline constexpr std::uint32_t k64Bit = 0x80;                 // incompat
-inline constexpr std::uint32_t kMetadataCsumSeed = 0x2000;    // incompat
-inline constexpr std::uint32_t kHugeFile = 0x8;               // ro_compat
-inline constexpr std::uint32_t kMetadataCsum = 0x400;         // ro_compat
-inline constexpr std::uint32_t kBigalloc = 0x200;             // ro_compat
+inline constexpr std::uint32_t kHasJournal = 0x4;           // compat
+inline constexpr std::uint32_t kFastCommit = 0x400;         // compat
+inline constexpr std::uint32_t kOrphanFile = 0x1000;        // compat
+inline constexpr std::uint32_t kNeedsRecovery = 0x4;        // incompat
+inline constexpr std::uint32_t kJournalDev = 0x8;           // incompat
+inline constexpr std::uint32_t kMetaBg = 0x10;              // incompat
+inline constexpr std::uint32_t kExtents = 0x40;             // incompat
+inline constexpr std::uint32_t k64Bit = 0x80;               // incompat
+inline constexpr std::uint32_t kMetadataCsumSeed = 0x2000;  // incompat
+inline constexpr std::uint32_t kHugeFile = 0x8;             // ro_compat
+inline constexpr std::uint32_t kMetadataCsum = 0x400;       // ro_compat
+inline constexpr std::uint32_t kBigalloc = 0x200;           // ro_compat
 }  // namespace fs_feature
 
 // The superblock of ext2, ext3 or ext4: a copy of its 1024 bytes (little-endian; struct
@@ -84,7 +84,7 @@ class Ext4Superblock {
     return view().subspan<0x10C, 60>();
   }
   std::uint64_t journal_backup_size() const noexcept;
-  std::uint32_t checksum_seed() const noexcept;  // of metadata checksums
+  std::uint32_t checksum_seed() const noexcept;      // of metadata checksums
   std::array<Ino, 3> quota_inodes() const noexcept;  // user, group, project; 0: none
   Ino orphan_file_inode() const noexcept { return Ino{le<std::uint32_t, 0x280>(view())}; }
 

@@ -24,11 +24,11 @@ Result<ExtentNode> parse_extent_node(ByteSpan bytes) {
   const std::uint16_t room = get_le<std::uint16_t>(bytes, 4);
   ExtentNode node{.depth = get_le<std::uint16_t>(bytes, 6), .entries = {}};
   if (count > room || room > (bytes.size() - kHeaderSize) / kEntrySize || node.depth > kDepthMax) {
-    return fail(Errc::invalid,
-                fmt::format("expected an extent node of at most {} entries and depth {}, found {} of "
-                            "{} entries at depth {}",
-                            (bytes.size() - kHeaderSize) / kEntrySize, kDepthMax, count, room,
-                            node.depth));
+    return fail(
+        Errc::invalid,
+        fmt::format("expected an extent node of at most {} entries and depth {}, found {} of "
+                    "{} entries at depth {}",
+                    (bytes.size() - kHeaderSize) / kEntrySize, kDepthMax, count, room, node.depth));
   }
   node.entries.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -123,7 +123,8 @@ class FileMapBuilder {
 
   Result<std::vector<std::byte>> read_node(FsBlock block) {
     if (++nodes_ > FileMap::kNodesMax) {
-      return fail(Errc::invalid, fmt::format("expected at most {} tree blocks", FileMap::kNodesMax));
+      return fail(Errc::invalid,
+                  fmt::format("expected at most {} tree blocks", FileMap::kNodesMax));
     }
     std::vector<std::byte> bytes(image_.block_size());
     if (const auto read = image_.read_blocks(block, bytes); !read) {
@@ -136,8 +137,8 @@ class FileMapBuilder {
     if (fs_block.value() >= image_.block_count() ||
         count > image_.block_count() - fs_block.value()) {
       return fail(Errc::invalid,
-                  fmt::format("expected {} blocks inside the file system of {}, found block {}", count,
-                              image_.block_count(), fs_block.value()));
+                  fmt::format("expected {} blocks inside the file system of {}, found block {}",
+                              count, image_.block_count(), fs_block.value()));
     }
     if (count == 0 || first.value() < next_) {
       return fail(Errc::invalid, fmt::format("expected a run behind file block {}, found {} blocks "

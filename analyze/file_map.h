@@ -46,9 +46,9 @@ class FileMap {
 // One node of an extent tree, wherever it lies (struct ext4_extent_header, fs/ext4/ext4_extents.h).
 struct ExtentEntry {
   LogicalBlock first;
-  std::uint32_t count = 0;    // leaf: blocks
-  bool unwritten = false;     // leaf
-  FsBlock fs_block;           // leaf: of the data; else of the child
+  std::uint32_t count = 0;  // leaf: blocks
+  bool unwritten = false;   // leaf
+  FsBlock fs_block;         // leaf: of the data; else of the child
 };
 struct ExtentNode {
   std::uint16_t depth = 0;  // 0: leaf

@@ -3,6 +3,11 @@
 #include <ext2fs/ext2fs.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
 #include "analyze/ext2_channel.h"
 #include "analyze/features.h"
 #include "analyze/findings.h"
@@ -10,6 +15,49 @@
 
 namespace jbdlab::analyze {
 namespace {
+
+// What a volume that is not ext4 may be instead, by its first KiB; empty if nobody knows.
+std::string_view signature_of(ByteSpan raw) {
+  struct Signature {
+    std::size_t offset;
+    std::string_view bytes;
+    std::string_view name;
+  };
+  using namespace std::string_view_literals;
+  constexpr std::array kSignatures = std::to_array<Signature>({
+      {0, "QFI\xfb"sv, "a qcow2 image (convert it to raw first)"},
+      {0,
+       "\xfd"
+       "7zXZ\0"sv,
+       "an xz archive"},
+      {0, "\x1f\x8b"sv, "a gzip archive"},
+      {0, "\x28\xb5\x2f\xfd"sv, "a zstd archive"},
+      {0, "\xc0\x3b\x39\x98"sv, "a bare journal (--exported)"},
+      {0, "XFSB"sv, "an XFS file system"},
+      {0, "hsqs"sv, "a squashfs file system"},
+      {3, "NTFS    "sv, "an NTFS file system"},
+      {512, "EFI PART"sv, "a partition table (name the volume with --offset)"},
+      {510, "\x55\xaa"sv, "a partition table (name the volume with --offset)"},
+  });
+  for (const Signature& signature : kSignatures) {
+    const ByteSpan wanted = std::as_bytes(std::span{signature.bytes});
+    const ByteSpan there = raw.subspan(signature.offset, wanted.size());
+    if (std::equal(wanted.begin(), wanted.end(), there.begin())) return signature.name;
+  }
+  const bool zeros =
+      std::all_of(raw.begin(), raw.end(), [](std::byte b) { return b == std::byte{0}; });
+  return zeros ? "zeros" : "";
+}
+
+std::unexpected<Error> not_ext4(ByteSource& bytes, Error error) {
+  std::array<std::byte, Ext4Superblock::kOffset> front{};
+  if (bytes.read(0, front)) {
+    if (const auto name = signature_of(front); !name.empty()) {
+      error.what += fmt::format("; the volume begins like {}", name);
+    }
+  }
+  return std::unexpected(std::move(error));
+}
 
 std::vector<jbd2::Finding> findings_of(const Ext4Superblock& superblock, std::uint64_t size) {
   jbd2::FindingLog log;
@@ -43,12 +91,13 @@ Result<std::unique_ptr<Image>> Image::open(std::unique_ptr<ByteSource> bytes) {
     return std::unexpected(read.error());
   }
   const auto superblock = Ext4Superblock::parse(raw);
-  if (!superblock) return std::unexpected(superblock.error());
+  if (!superblock) return not_ext4(*bytes, superblock.error());
   if ((superblock->features().incompat & fs_feature::kJournalDev) != 0) {
-    return fail(Errc::unsupported,
-                fmt::format("expected a file system, found the external journal device {}: name its "
-                            "file system, and this with --journal",
-                            to_string(superblock->uuid())));
+    return fail(
+        Errc::unsupported,
+        fmt::format("expected a file system, found the external journal device {}: name its "
+                    "file system, and this with --journal",
+                    to_string(superblock->uuid())));
   }
   if (const auto checked = superblock->check(); !checked) return std::unexpected(checked.error());
 

@@ -31,8 +31,8 @@ struct GroupCopies {
 };
 
 // An ext2, ext3 or ext4 file system, read and never written. Opened through libext2fs with a
-// channel of ours that knows no write; features that nobody knows, a wrong checksum or a missing end
-// do not keep it from being read (they are findings), sizes that cannot be computed with do.
+// channel of ours that knows no write; features that nobody knows, a wrong checksum or a missing
+// end do not keep it from being read (they are findings), sizes that cannot be computed with do.
 //
 // Memory does not depend on the size of the file system: group descriptors and inodes are read when
 // they are asked for.
@@ -70,7 +70,7 @@ class Image {
   Ext4Superblock superblock_;
   struct_ext2_filsys* fs_;  // owned
   std::vector<jbd2::Finding> findings_;
-  std::vector<std::byte> descriptors_;  // one block of them,
+  std::vector<std::byte> descriptors_;              // one block of them,
   std::optional<std::uint32_t> descriptors_index_;  // and which
 };
 

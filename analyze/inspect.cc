@@ -27,9 +27,12 @@ FilesystemFacts facts_of(const Ext4Superblock& superblock) {
 std::string checksum_type_of(const jbd2::LogSuperblock& superblock) {
   switch (superblock.features().checksum_mode()) {
     case jbd2::ChecksumMode::v2:
-    case jbd2::ChecksumMode::v3: return "crc32c";
-    case jbd2::ChecksumMode::v1: return "crc32";
-    case jbd2::ChecksumMode::none: break;
+    case jbd2::ChecksumMode::v3:
+      return "crc32c";
+    case jbd2::ChecksumMode::v1:
+      return "crc32";
+    case jbd2::ChecksumMode::none:
+      break;
   }
   return "none";
 }
@@ -71,8 +74,11 @@ std::optional<jbd2::LogSuperblock> read_superblock(Subject& subject, jbd2::Findi
 }  // namespace
 
 InspectReport inspect(Subject& subject) {
-  InspectReport report{.filesystem = {}, .location = subject.location, .journal = {},
-                       .compatibility = {}, .findings = {}};
+  InspectReport report{.filesystem = {},
+                       .location = subject.location,
+                       .journal = {},
+                       .compatibility = {},
+                       .findings = {}};
   jbd2::FindingLog findings;
   for (const jbd2::Finding& finding : subject.findings) findings.add(finding);
   const auto superblock = read_superblock(subject, findings);

@@ -71,9 +71,12 @@ Result<ByteSpan> RunBlockSource::read(LogBlock block) {
 
 std::string_view to_string(JournalKind kind) noexcept {
   switch (kind) {
-    case JournalKind::inode: return "inode";
-    case JournalKind::device: return "device";
-    case JournalKind::none: break;
+    case JournalKind::inode:
+      return "inode";
+    case JournalKind::device:
+      return "device";
+    case JournalKind::none:
+      break;
   }
   return "none";
 }
@@ -100,10 +103,12 @@ Result<RunBlockSource> open_inner_journal(Image& image, jbd2::FindingLog& findin
                                                      superblock.journal_backup_map()));
     }
     if (!source) {
-      return fail(why.code, fmt::format("cannot use the journal inode {}: {}", ino.value(), why.what),
+      return fail(why.code,
+                  fmt::format("cannot use the journal inode {}: {}", ino.value(), why.what),
                   why.offset);
     }
-    findings.add(finding::kJournalInodeBackup, {}, fmt::format("inode {}: {}", ino.value(), why.what));
+    findings.add(finding::kJournalInodeBackup, {},
+                 fmt::format("inode {}: {}", ino.value(), why.what));
   }
   std::uint64_t mapped = 0;
   for (const FileRun& run : source->runs()) mapped += run.count;
@@ -126,9 +131,8 @@ Result<DeviceJournal> open_device_journal(ByteSource& bytes) {
   }
   if ((superblock->features().incompat & fs_feature::kJournalDev) == 0 ||
       superblock->log_block_size() > 6) {
-    return fail(Errc::invalid,
-                fmt::format("expected a journal device, found the file system {}",
-                            to_string(superblock->uuid())));
+    return fail(Errc::invalid, fmt::format("expected a journal device, found the file system {}",
+                                           to_string(superblock->uuid())));
   }
   const std::uint32_t block_size = superblock->block_size();
   const std::uint32_t count =
@@ -151,9 +155,9 @@ Result<RunBlockSource> open_exported_journal(ByteSource& bytes) {
   }
   const std::uint32_t block_size = superblock->block_size();
   if (block_size < 1024 || block_size > 65'536 || (block_size & (block_size - 1)) != 0) {
-    return fail(Errc::invalid,
-                fmt::format("expected a journal with blocks of 1 to 64 KiB, found {} bytes",
-                            block_size));
+    return fail(
+        Errc::invalid,
+        fmt::format("expected a journal with blocks of 1 to 64 KiB, found {} bytes", block_size));
   }
   const std::uint32_t count = clamp_to_u32(bytes.size() / block_size);
   return RunBlockSource{bytes, block_size, count, {{LogicalBlock{0}, FsBlock{0}, count}}};

@@ -13,9 +13,9 @@
 
 namespace jbdlab::analyze {
 
-// A journal where it lies on a disk: blocks of the journal, run by run, on blocks of a volume. Reads
-// through a window, so that a scan in log order takes a few large reads; a block that cannot be read
-// does not spoil its neighbours.
+// A journal where it lies on a disk: blocks of the journal, run by run, on blocks of a volume.
+// Reads through a window, so that a scan in log order takes a few large reads; a block that cannot
+// be read does not spoil its neighbours.
 class RunBlockSource final : public jbd2::BlockSource {
  public:
   // Borrows the bytes. The runs are a FileMap's: ascending, disjoint.
@@ -50,8 +50,8 @@ std::string_view to_string(JournalKind kind) noexcept;
 // Where a file system says that its journal is.
 struct JournalLocation {
   JournalKind kind = JournalKind::none;
-  Ino inode;          // kind inode
-  Uuid device_uuid{}; // kind device
+  Ino inode;           // kind inode
+  Uuid device_uuid{};  // kind device
 };
 JournalLocation journal_location(const Ext4Superblock& superblock) noexcept;
 

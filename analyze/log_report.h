@@ -38,8 +38,8 @@ struct LogReport {
   }
 };
 
-// Errors: not_found (there is no journal), what read_log() says of a superblock that cannot be used,
-// and usage (an inode that the file system does not have).
+// Errors: not_found (there is no journal), what read_log() says of a superblock that cannot be
+// used, and usage (an inode that the file system does not have).
 Result<LogReport> read_log_report(Subject& subject, const LogOptions& options);
 
 }  // namespace jbdlab::analyze

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "analyze/report_text.h"
 #include "analyze/text_style.h"
 
@@ -8,18 +10,17 @@ namespace {
 
 using jbd2::FcTag;
 
-// 1, 2, 3, 7 as "1-3 7".
-std::vector<std::string> ranges_of(const std::vector<jbd2::RevokedBlock>& blocks) {
+// 7, 1, 2, 3 as "1-3", "7".
+std::vector<std::string> ranges_of(const std::vector<jbd2::RevokedBlock>& revoked) {
+  std::vector<std::uint64_t> blocks;
+  for (const jbd2::RevokedBlock& block : revoked) blocks.push_back(block.fs_block.value());
+  std::sort(blocks.begin(), blocks.end());
   std::vector<std::string> words;
   for (std::size_t i = 0; i < blocks.size();) {
     std::size_t last = i;
-    while (last + 1 < blocks.size() &&
-           blocks[last + 1].fs_block.value() == blocks[last].fs_block.value() + 1) {
-      ++last;
-    }
-    words.push_back(last == i ? fmt::format("{}", blocks[i].fs_block.value())
-                              : fmt::format("{}-{}", blocks[i].fs_block.value(),
-                                            blocks[last].fs_block.value()));
+    while (last + 1 < blocks.size() && blocks[last + 1] - blocks[last] <= 1) ++last;
+    words.push_back(blocks[last] == blocks[i] ? fmt::format("{}", blocks[i])
+                                              : fmt::format("{}-{}", blocks[i], blocks[last]));
     i = last + 1;
   }
   return words;
@@ -38,19 +39,18 @@ std::string block_row(const jbd2::LoggedBlock& block, BlockKind kind, const Pain
   std::string notes;
   if ((block.flags & jbd2::tag_flag::kEscape) != 0) notes += "  escaped";
   if (block.checksum == jbd2::Verdict::bad) notes += "  " + paint.bad("checksum bad");
-  return fmt::format("  {:>11}  {:>15}  {:<12}{}\n", block.log_block.value(),
-                     block.fs_block.value(), to_string(kind), notes);
+  const std::size_t kind_width = notes.empty() ? 0 : 12;
+  return fmt::format("  {:>11}  {:>15}  {:<{}}{}\n", block.log_block.value(),
+                     block.fs_block.value(), to_string(kind), kind_width, notes);
 }
 
 std::string transaction_text(const jbd2::LogTransaction& transaction,
                              const std::vector<BlockKind>& kinds, const Paint& paint) {
-  std::string text =
-      fmt::format("\n{}  {}  journal blocks {}-{}", 
-                  paint.bold(fmt::format("Transaction {}", transaction.tid.value())),
-                  paint.of(transaction.state, to_string(transaction.state)),
-                  transaction.first.value(),
-                  transaction.commit ? fmt::format("{}", transaction.commit->value())
-                                     : std::string{"?"});
+  std::string text = fmt::format(
+      "\n{}  {}  journal blocks {}-{}",
+      paint.bold(fmt::format("Transaction {}", transaction.tid.value())),
+      paint.of(transaction.state, to_string(transaction.state)), transaction.first.value(),
+      transaction.commit ? fmt::format("{}", transaction.commit->value()) : std::string{"?"});
   if (transaction.time) {
     text += fmt::format("  committed {}", time_text(transaction.time->since_epoch_ns()));
   }
@@ -69,38 +69,41 @@ std::string transaction_text(const jbd2::LogTransaction& transaction,
 }
 
 std::string tag_text(const jbd2::FastCommitEntry& tag) {
-  const std::string_view name = to_string(tag.tag);
   switch (tag.tag) {
     case FcTag::add_range:
-      return fmt::format("{:<10} inode {}: file blocks {}+{} at block {}{}", name, tag.ino.value(),
+      return fmt::format("inode {}: file blocks {}+{} at block {}{}", tag.ino.value(),
                          tag.lblk.value(), tag.len, tag.pblk.value(),
                          tag.unwritten ? ", unwritten" : "");
     case FcTag::del_range:
-      return fmt::format("{:<10} inode {}: file blocks {}+{}", name, tag.ino.value(),
-                         tag.lblk.value(), tag.len);
+      return fmt::format("inode {}: file blocks {}+{}", tag.ino.value(), tag.lblk.value(), tag.len);
     case FcTag::creat:
     case FcTag::link:
     case FcTag::unlink:
-      return fmt::format("{:<10} inode {} in directory {}: {}", name, tag.ino.value(),
-                         tag.parent.value(), name_text(tag.name));
+      return fmt::format("inode {} in directory {}: {}", tag.ino.value(), tag.parent.value(),
+                         name_text(tag.name));
     case FcTag::inode:
-      return fmt::format("{:<10} inode {}, {} bytes", name, tag.ino.value(), tag.len);
-    case FcTag::head: return fmt::format("{:<10} transaction {}", name, tag.tid.value());
-    case FcTag::tail: return fmt::format("{:<10} transaction {}", name, tag.tid.value());
-    case FcTag::pad: break;
+      return fmt::format("inode {}, {} bytes", tag.ino.value(), tag.len);
+    case FcTag::head:
+    case FcTag::tail:
+      return fmt::format("transaction {}", tag.tid.value());
+    case FcTag::pad:
+      break;
   }
-  return std::string{name};
+  return {};
 }
 
 std::string fast_commit_text(const jbd2::LogFastCommit& commit, const Paint& paint) {
-  std::string text = fmt::format(
-      "\n{}  {}  journal block {}, {} {}  crc {}\n",
-      paint.bold(fmt::format("Fast commit of transaction {}", commit.tid.value())),
-      paint.of(commit.state, to_string(commit.state)), commit.log_block.value(), commit.blocks,
-      commit.blocks == 1 ? "block" : "blocks", commit.crc_ok ? paint.good("good") : paint.bad("bad"));
+  std::string text =
+      fmt::format("\n{}  {}  journal block {}, {} {}  crc {}\n",
+                  paint.bold(fmt::format("Fast commit of transaction {}", commit.tid.value())),
+                  paint.of(commit.state, to_string(commit.state)), commit.log_block.value(),
+                  commit.blocks, commit.blocks == 1 ? "block" : "blocks",
+                  commit.crc_ok ? paint.good("good") : paint.bad("bad"));
   for (const jbd2::FastCommitEntry& tag : commit.tags) {
     constexpr std::size_t kIndent = 13;
-    text += "  " + fill(tag_text(tag), 2, kIndent) + "\n";
+    const std::string what = fill(tag_text(tag), kIndent, kIndent);
+    text += what.empty() ? fmt::format("  {}\n", to_string(tag.tag))
+                         : fmt::format("  {:<10} {}\n", to_string(tag.tag), what);
   }
   return text;
 }
@@ -121,7 +124,8 @@ std::string summary(const LogReport& report) {
     if (commit.state == jbd2::LogState::replayable) ++fast_commits;
   }
   return fmt::format(
-      "The log begins at block {} with transaction {}. Recovery takes {} {} with {} {} and {} fast "
+      "The log begins at block {} with transaction {}.\nRecovery takes {} {} with {} {}, and {} "
+      "fast "
       "{}.\n",
       log.superblock.start().value(), log.superblock.sequence().value(), replayable,
       replayable == 1 ? "transaction" : "transactions", blocks, blocks == 1 ? "block" : "blocks",

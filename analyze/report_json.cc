@@ -100,8 +100,7 @@ ordered_json flags_of(std::uint32_t flags) {
   return names;
 }
 
-ordered_json json_of(const jbd2::LogTransaction& transaction,
-                     const std::vector<BlockKind>& kinds) {
+ordered_json json_of(const jbd2::LogTransaction& transaction, const std::vector<BlockKind>& kinds) {
   ordered_json blocks = ordered_json::array();
   for (std::size_t i = 0; i < transaction.blocks.size(); ++i) {
     const jbd2::LoggedBlock& block = transaction.blocks[i];
@@ -165,7 +164,8 @@ ordered_json json_of(const jbd2::FastCommitEntry& tag) {
     case FcTag::tail:
       json["tid"] = tag.tid.value();
       break;
-    case FcTag::pad: break;
+    case FcTag::pad:
+      break;
   }
   return json;
 }
@@ -173,12 +173,9 @@ ordered_json json_of(const jbd2::FastCommitEntry& tag) {
 ordered_json json_of(const jbd2::LogFastCommit& commit) {
   ordered_json tags = ordered_json::array();
   for (const jbd2::FastCommitEntry& tag : commit.tags) tags.push_back(json_of(tag));
-  return {{"tid", commit.tid.value()},
-          {"log_block", commit.log_block.value()},
-          {"blocks", commit.blocks},
-          {"state", to_string(commit.state)},
-          {"crc_ok", commit.crc_ok},
-          {"tags", std::move(tags)}};
+  return {{"tid", commit.tid.value()}, {"log_block", commit.log_block.value()},
+          {"blocks", commit.blocks},   {"state", to_string(commit.state)},
+          {"crc_ok", commit.crc_ok},   {"tags", std::move(tags)}};
 }
 
 // `"key": [ … ]` with an element a line.
@@ -211,8 +208,7 @@ ordered_json json_of(const std::vector<jbd2::Finding>& findings) {
 
 void write_inspect_json(const InspectReport& report, std::string_view image, const Sink& sink) {
   ordered_json json{{"schema", "jbdlab.inspect/1"}, {"image", image}};
-  json["filesystem"] =
-      report.filesystem ? json_of(*report.filesystem) : ordered_json(nullptr);
+  json["filesystem"] = report.filesystem ? json_of(*report.filesystem) : ordered_json(nullptr);
   json["journal"] = journal_json(report);
   json["compatibility"] = json_of(report.compatibility);
   json["findings"] = json_of(report.findings);

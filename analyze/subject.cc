@@ -27,9 +27,9 @@ Result<void> attach_device(Subject& subject, std::unique_ptr<ByteSource> device,
   auto journal = open_device_journal(*device);
   if (!journal) return std::unexpected(journal.error());
   if (journal->uuid != subject.location.device_uuid) {
-    return fail(Errc::invalid, fmt::format("expected the journal device {}, found {}",
-                                           to_string(subject.location.device_uuid),
-                                           to_string(journal->uuid)));
+    return fail(Errc::invalid,
+                fmt::format("expected the journal device {}, found {}",
+                            to_string(subject.location.device_uuid), to_string(journal->uuid)));
   }
   subject.bytes = std::move(device);
   subject.journal.emplace(std::move(journal->source));
@@ -149,8 +149,7 @@ void check_agreement(const Ext4Superblock& fs, const jbd2::LogSuperblock& journa
   if (journal_has && !fs_has) findings.add(finding::kFastCommitLeftOn);
   if (fs_has && !journal_has) {
     const std::uint32_t stored = journal.stored_fast_commit_blocks();
-    const std::uint32_t area =
-        stored == 0 ? jbd2::LogSuperblock::kDefaultFastCommitBlocks : stored;
+    const std::uint32_t area = stored == 0 ? jbd2::LogSuperblock::kDefaultFastCommitBlocks : stored;
     const std::uint32_t length = journal.block_count();
     const std::uint32_t head = journal.head().value();
     if (area < length && head >= length - area && head < length) {

@@ -37,8 +37,8 @@ struct Subject {
   std::vector<jbd2::FsBlockRange> journal_blocks() const;
 };
 
-// Errors carry the name of the file. A journal that cannot be found is no error but `journal_error`;
-// a journal device that is not this file system's is one.
+// Errors carry the name of the file. A journal that cannot be found is no error but
+// `journal_error`; a journal device that is not this file system's is one.
 Result<Subject> open_subject(const SubjectNames& names);
 // The same from bytes; `device` may be null.
 Result<Subject> open_subject(std::unique_ptr<ByteSource> image, std::unique_ptr<ByteSource> device);

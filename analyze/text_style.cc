@@ -14,29 +14,40 @@ std::string Paint::wrap(std::string_view code, std::string_view text) const {
 
 std::string Paint::of(jbd2::Severity severity, std::string_view text) const {
   switch (severity) {
-    case jbd2::Severity::note: return dim(text);
-    case jbd2::Severity::warning: return warn(text);
-    case jbd2::Severity::error: return bad(text);
+    case jbd2::Severity::note:
+      return dim(text);
+    case jbd2::Severity::warning:
+      return warn(text);
+    case jbd2::Severity::error:
+      return bad(text);
   }
   return std::string{text};
 }
 
 std::string Paint::of(jbd2::LogState state, std::string_view text) const {
   switch (state) {
-    case jbd2::LogState::replayable: return good(text);
-    case jbd2::LogState::stale: return dim(text);
-    case jbd2::LogState::incomplete: return warn(text);
-    case jbd2::LogState::corrupt: return bad(text);
+    case jbd2::LogState::replayable:
+      return good(text);
+    case jbd2::LogState::stale:
+      return dim(text);
+    case jbd2::LogState::incomplete:
+      return warn(text);
+    case jbd2::LogState::corrupt:
+      return bad(text);
   }
   return std::string{text};
 }
 
 std::string Paint::of(jbd2::Verdict verdict, std::string_view text) const {
   switch (verdict) {
-    case jbd2::Verdict::none: return dim(text);
-    case jbd2::Verdict::good: return good(text);
-    case jbd2::Verdict::torn: return warn(text);
-    case jbd2::Verdict::bad: return bad(text);
+    case jbd2::Verdict::none:
+      return dim(text);
+    case jbd2::Verdict::good:
+      return good(text);
+    case jbd2::Verdict::torn:
+      return warn(text);
+    case jbd2::Verdict::bad:
+      return bad(text);
   }
   return std::string{text};
 }
@@ -66,8 +77,7 @@ std::string time_text(std::uint64_t since_epoch_ns) {
   const hh_mm_ss clock{time - day};
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:09} UTC", int{date.year()},
                      unsigned{date.month()}, unsigned{date.day()}, clock.hours().count(),
-                     clock.minutes().count(), clock.seconds().count(),
-                     clock.subseconds().count());
+                     clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
 }
 
 std::string name_text(std::string_view name) {
@@ -119,8 +129,8 @@ std::string findings_text(const std::vector<jbd2::Finding>& findings, const Pain
       place += fmt::format(" journal block {}", finding.place.log_block->value());
     }
     if (finding.place.fs_block) place += fmt::format(" block {}", finding.place.fs_block->value());
-    text += fmt::format("  {}", paint.of(finding.severity,
-                                         fmt::format("{:<8}", to_string(finding.severity))));
+    text += fmt::format(
+        "  {}", paint.of(finding.severity, fmt::format("{:<8}", to_string(finding.severity))));
     text += ' ' + fill(fmt::format("{}{}", finding.text,
                                    place.empty() ? std::string{} : " [" + place.substr(1) + "]"),
                        kIndent, kIndent);

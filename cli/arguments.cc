@@ -26,14 +26,16 @@ std::string Syntax::help() const {
 Result<Arguments> Arguments::parse(const Syntax& syntax, const std::vector<std::string>& words) {
   // No abbreviations: a script must not change its meaning when an option is added.
   const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-  const auto parsed =
-      po::command_line_parser(words).options(syntax.options).style(style).allow_unregistered().run();
+  const auto parsed = po::command_line_parser(words)
+                          .options(syntax.options)
+                          .style(style)
+                          .allow_unregistered()
+                          .run();
 
   Arguments result;
   for (const auto& option : parsed.options) {
     if (option.position_key >= 0) {
-      result.positional_.insert(result.positional_.end(), option.value.begin(),
-                                option.value.end());
+      result.positional_.insert(result.positional_.end(), option.value.begin(), option.value.end());
     } else if (option.unregistered) {
       std::vector<std::string> names;
       for (const auto& known : syntax.options.options()) names.push_back("--" + known->long_name());

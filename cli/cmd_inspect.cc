@@ -10,14 +10,15 @@ namespace jbdlab::cli {
 namespace {
 
 Syntax syntax() {
-  Syntax syntax{.verb = "inspect",
-                .synopsis = "IMAGE [options]",
-                .description =
-                    "Shows what the superblocks of a file system and of its journal say: features,\n"
-                    "geometry, whether it needs recovery, which software can use it, and what does\n"
-                    "not fit together. IMAGE is a file or a block device; it is only read.",
-                .arguments_min = 1,
-                .arguments_max = 1};
+  Syntax syntax{
+      .verb = "inspect",
+      .synopsis = "IMAGE [options]",
+      .description =
+          "Shows what the superblocks of a file system and of its journal say: features,\n"
+          "geometry, whether it needs recovery, which software can use it, and what does\n"
+          "not fit together. IMAGE is a file or a block device; it is only read.",
+      .arguments_min = 1,
+      .arguments_max = 1};
   add_read_options(syntax);
   syntax.add_common_options();
   return syntax;

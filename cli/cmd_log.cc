@@ -16,14 +16,15 @@ namespace {
 namespace po = boost::program_options;
 
 Syntax syntax() {
-  Syntax syntax{.verb = "log",
-                .synopsis = "IMAGE [options]",
-                .description =
-                    "Lists every transaction and fast commit in the journal: whether recovery takes\n"
-                    "it, what each of its blocks is, what it revokes, and the verdict of every\n"
-                    "checksum. IMAGE is a file or a block device; it is only read.",
-                .arguments_min = 1,
-                .arguments_max = 1};
+  Syntax syntax{
+      .verb = "log",
+      .synopsis = "IMAGE [options]",
+      .description =
+          "Lists every transaction and fast commit in the journal: whether recovery takes\n"
+          "it, what each of its blocks is, what it revokes, and the verdict of every\n"
+          "checksum. IMAGE is a file or a block device; it is only read.",
+      .arguments_min = 1,
+      .arguments_max = 1};
   syntax.options.add_options()("all", "also what is left of older generations")(
       "tid", po::value<std::string>()->value_name("N[..M]"), "only these transactions")(
       "inode", po::value<std::string>()->value_name("N"),

@@ -43,8 +43,8 @@ Result<void> Console::finish() noexcept {
     out_errno_ = errno != 0 ? errno : EIO;
   }
   if (out_errno_ == 0) return {};
-  return fail(Errc::io, fmt::format("cannot write to standard output: {}",
-                                    std::strerror(out_errno_)));
+  return fail(Errc::io,
+              fmt::format("cannot write to standard output: {}", std::strerror(out_errno_)));
 }
 
 }  // namespace jbdlab::cli

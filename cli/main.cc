@@ -22,6 +22,7 @@ namespace jbdlab::cli {
 namespace {
 
 constexpr std::array kVerbs = std::to_array<Verb>({
+    {"run", "replay an operation script on a simulated ext4 and its journal", cmd_run},
     {"inspect", "features, geometry and journal superblock of a file system", cmd_inspect},
     {"log", "every transaction and fast commit in a journal", cmd_log},
 });
@@ -38,7 +39,8 @@ std::string usage() {
       "\n"
       "  --version  version, build type and compiler\n"
       "\n"
-      "Exit status: 0 nothing wrong, 1 findings, 2 wrong usage, 3 unusable input, 4 output failed.\n";
+      "Exit status: 0 nothing wrong, 1 findings, 2 wrong usage, 3 unusable input, 4 output "
+      "failed.\n";
   return text;
 }
 

@@ -86,8 +86,9 @@ Result<std::uint64_t> parse_size(std::string_view text) {
 
 Result<std::chrono::nanoseconds> parse_time(std::string_view text) {
   const auto wrong = [text](std::string_view why) {
-    return fail(Errc::usage, fmt::format("expected a time such as 500us, 5ms or 1.5s, found \"{}\"{}",
-                                         text, why));
+    return fail(
+        Errc::usage,
+        fmt::format("expected a time such as 500us, 5ms or 1.5s, found \"{}\"{}", text, why));
   };
   std::string_view rest = text;
   const auto whole = take_digits(rest);
@@ -101,7 +102,8 @@ Result<std::chrono::nanoseconds> parse_time(std::string_view text) {
   }
   for (const Unit& unit : kTimeUnits) {
     if (unit.name != rest) continue;
-    if (*whole > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / unit.factor - 1) {
+    if (*whole >
+        static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / unit.factor - 1) {
       return wrong(": too long");
     }
     std::uint64_t ns = *whole * unit.factor;
@@ -119,13 +121,12 @@ Result<std::chrono::nanoseconds> parse_time(std::string_view text) {
 Result<TidRange> parse_tid_range(std::string_view text) {
   const std::size_t dots = text.find("..");
   const auto first = whole_number(text.substr(0, dots));
-  const auto last =
-      dots == std::string_view::npos ? first : whole_number(text.substr(dots + 2));
+  const auto last = dots == std::string_view::npos ? first : whole_number(text.substr(dots + 2));
   constexpr std::uint64_t kTidMax = std::numeric_limits<std::uint32_t>::max();
   if (!first || !last || *first > kTidMax || *last > kTidMax) {
-    return fail(Errc::usage,
-                fmt::format("expected a transaction id such as 7, or a range 7..12, found \"{}\"",
-                            text));
+    return fail(
+        Errc::usage,
+        fmt::format("expected a transaction id such as 7, or a range 7..12, found \"{}\"", text));
   }
   const TidRange range{Tid{static_cast<std::uint32_t>(*first)},
                        Tid{static_cast<std::uint32_t>(*last)}};

@@ -20,6 +20,7 @@ struct Verb {
 
 // One file each: cmd_<verb>.cc.
 ExitStatus cmd_inspect(const std::vector<std::string>& words, Console& console);
+ExitStatus cmd_run(const std::vector<std::string>& words, Console& console);
 ExitStatus cmd_log(const std::vector<std::string>& words, Console& console);
 
 }  // namespace jbdlab::cli
