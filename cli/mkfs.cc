@@ -40,8 +40,12 @@ constexpr std::string_view kConfiguration = R"([defaults]
   inode_size = 256
   inode_ratio = 16384
 [fs_types]
-  ext3 = { features = has_journal }
-  ext4 = { features = has_journal,extent,huge_file,flex_bg,metadata_csum,64bit,dir_nlink,extra_isize }
+  ext3 = {
+    features = has_journal
+  }
+  ext4 = {
+    features = has_journal,extent,huge_file,flex_bg,metadata_csum,64bit,dir_nlink,extra_isize
+  }
   small = {
     blocksize = 1024
     inode_ratio = 4096
@@ -50,9 +54,15 @@ constexpr std::string_view kConfiguration = R"([defaults]
     blocksize = 1024
     inode_ratio = 8192
   }
-  big = { inode_ratio = 32768 }
-  huge = { inode_ratio = 65536 }
-  news = { inode_ratio = 4096 }
+  big = {
+    inode_ratio = 32768
+  }
+  huge = {
+    inode_ratio = 65536
+  }
+  news = {
+    inode_ratio = 4096
+  }
   largefile = {
     inode_ratio = 1048576
     blocksize = -1

@@ -47,7 +47,9 @@ struct Engine::Root {
 
 Engine::Root Engine::Root::make(Engine&, Task<void> process) { co_await process; }
 
-Engine::~Engine() {
+Engine::~Engine() { abandon(); }
+
+void Engine::abandon() {
   while (!processes_.empty()) {
     const auto last = processes_.back();
     processes_.pop_back();

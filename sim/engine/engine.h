@@ -50,6 +50,10 @@ class Engine {
   // engine is destroyed, whichever comes first.
   void spawn(Task<void> process);
 
+  // Destroys every process, wherever it waits. For owners of what processes refer to, before that
+  // dies; the engine must not run afterwards.
+  void abandon();
+
   // Fires events until `done` is true, none is left, or the next lies after `limit`. Returns `done`.
   bool run_until(const bool& done, Time limit = Time::max());
 

@@ -92,9 +92,7 @@ class FileSystem final : private JournalDriver::Host {
   Task<KResult<void>> syncfs(Thread& thread);
   Task<KResult<void>> sync(Thread& thread);
 
-  Volume& volume() noexcept { return *volume_; }
-  const JournalDriver& journal() const noexcept { return *journal_; }
-  JournalPlace journal_place() const { return *place_; }
+  const JournalDriver& journal() const noexcept { return *journal_; }  // once mounted
 
  private:
   // The end of a path: its directory and last name.

@@ -7,6 +7,7 @@
 #include "jbd2/log_reader.h"
 #include "sim/ext4/extents/extent_block.h"
 #include "sim/ext4/file_system.h"
+#include "sim/ext4/places.h"
 
 namespace jbdlab::ext4 {
 namespace {
@@ -162,6 +163,9 @@ Task<Result<void>> FileSystem::mount() {
   writeback_ = std::make_unique<Writeback>(engine_, blocks_, *volume_, *journal_, *inodes_,
                                            *extents_, config_.costs, config_.cpus > 1 ? 1 : 0);
   journal_->set_host(this);
+  trace_.set_classifier(sim::SectorClassifier(
+      geometry.block_size,
+      fixed_places(*volume_, *place_, journal_->machine().superblock().fast_commit_blocks())));
 
   const MutableByteSpan super = volume_->mutate_super();
   kbytes_before_ = get_le<std::uint64_t>(super, kKbytesWritten);
