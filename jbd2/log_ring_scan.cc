@@ -225,7 +225,7 @@ class LiveScan {
       const auto header = BlockHeader::parse(*block);
       if (!header) continue;
       if (header->tid == *end_ && header->type != BlockType::commit) continue;
-      if (!is_log_block(*header, *block)) return std::nullopt;
+      if (!is_log_block(*header, *block)) continue;  // says nothing
       if (header->tid == end_->next()) return Continuation{header->tid, cursor};
       if (header->tid != *end_ || context_.format.async_commit) return std::nullopt;
       return Continuation{header->tid, cursor};
