@@ -332,6 +332,9 @@ Result<Geometry> Geometry::parse(ByteSpan superblock) {
   std::ranges::copy(raw.subspan(0x68, 16), g.uuid.begin());
   for (std::size_t i = 0; i < g.hash_seed.size(); ++i) g.hash_seed[i] = field.u32(0xEC + 4 * i);
   g.hash_version = field.u8(0xFC);
+  if ((g.compat & kCompatDirIndex) != 0 && g.hash_version > 2) {
+    return out_of_range("hash of directories", g.hash_version, "0, 1 or 2", 0xFC);
+  }
   // Without either flag the hash is signed, as on the machine where Linux sets the flag.
   g.hash_unsigned = (field.u32(0x160) & 0x2) != 0;
   g.csum_seed = (g.incompat & kIncompatCsumSeed) != 0 ? field.u32(0x270) : crc32c(~0U, g.uuid);
