@@ -158,7 +158,7 @@ struct CounterTotals {
 // in a name is a level of the report.
 struct NamedTotal {
   std::string_view name;
-  std::uint64_t CounterTotals::*member;
+  std::uint64_t CounterTotals::* member;
 };
 inline constexpr auto kTotals = std::to_array<NamedTotal>({
     {"fsync_calls", &CounterTotals::fsync_calls},
@@ -223,10 +223,12 @@ struct SimCounters : CounterTotals {
     fc_results.push_back(status == FcStatus::ok ? static_cast<std::int32_t>(blocks)
                                                 : -static_cast<std::int32_t>(status));
   }
-  void add_stopped_handle(std::uint64_t requested_blocks, std::uint64_t dirtied_blocks) {
+  // `dirtied_blocks` below 0: the handle forgot a block that another one had paid for; the sum over
+  // a phase is not.
+  void add_stopped_handle(std::uint64_t requested_blocks, std::int64_t dirtied_blocks) {
     ++handles_stopped;
     handles_requested_blocks += requested_blocks;
-    handles_dirtied_blocks += dirtied_blocks;
+    handles_dirtied_blocks += static_cast<std::uint64_t>(dirtied_blocks);
   }
 
   // Appends what was counted later than *this.

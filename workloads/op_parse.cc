@@ -56,7 +56,7 @@ Digits parse_digits(std::string_view text, unsigned base) {
 Digits parse_number(std::string_view text) {
   std::uint64_t factor = 1;
   if (text.ends_with('K')) factor = 1024;
-  if (text.ends_with('M')) factor = 1024 * 1024;
+  if (text.ends_with('M')) factor = 1 << 20;
   if (factor != 1) text.remove_suffix(1);
   unsigned base = 10;
   if (text.starts_with("0x") || text.starts_with("0X")) {
@@ -105,7 +105,6 @@ constexpr std::string_view arg_name(Arg arg) {
     case Arg::target:
       return "TARGET";
     case Arg::xattr_name:
-      return "NAME";
     case Arg::phase:
       return "NAME";
     case Arg::offset:

@@ -7,7 +7,7 @@ namespace {
 
 void append_size(std::string& out, std::uint64_t value) {
   constexpr std::uint64_t kKilo = 1024;
-  constexpr std::uint64_t kMega = 1024 * 1024;
+  constexpr std::uint64_t kMega = 1 << 20;
   if (value != 0 && value % kMega == 0)
     out += fmt::format(" {}M", value / kMega);
   else if (value != 0 && value % kKilo == 0)

@@ -66,7 +66,7 @@ Json config_to_json(const Report& report) {
       {"mkfs", report.provenance.mkfs_options},
       {"mount", report.provenance.mount_options},
       {"mount_effective", c.mount_effective},
-      {"image_mib", report.provenance.image_size_bytes / (1024 * 1024)},
+      {"image_mib", report.provenance.image_size_bytes >> 20},
       {"block_size", c.block_size},
       {"device", report.provenance.device},
       {"features", features},

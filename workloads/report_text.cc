@@ -48,7 +48,7 @@ std::string listed(const std::vector<NamedValue>& values) {
 void append_provenance(std::string& out, const Report& report) {
   const Provenance& p = report.provenance;
   const RunConfig& c = report.config;
-  const auto with = [](std::string text, const std::string& more) {
+  const auto with = [](const std::string& text, const std::string& more) {
     return more.empty() ? text : text + " " + more;
   };
   append_labelled(out, "jbdlab", fmt::format("{} ({}, {})", p.version, p.build_type, p.compiler));
@@ -87,7 +87,7 @@ struct Row {
 std::string format_count(std::uint64_t n) { return fmt::format("{}", n); }
 std::string format_sectors(std::uint64_t n) { return format_bytes(n * 512); }
 
-template <std::uint64_t sim::CounterTotals::*Member>
+template <std::uint64_t sim::CounterTotals::* Member>
 std::uint64_t total(const PhaseReport& p) {
   return p.counters.sim.*Member;
 }

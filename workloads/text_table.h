@@ -49,7 +49,7 @@ class TextTable {
 
  private:
   static constexpr std::uint32_t kFree = 0xffff'ffff;
-  static constexpr std::size_t kChunkSize = 64 * 1024;
+  static constexpr std::size_t kChunkSize = 1 << 16;
 
   // Linear probing in a table that is at most half full.
   std::uint32_t& slot_of(std::string_view text, std::uint32_t hash) {

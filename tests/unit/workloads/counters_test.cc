@@ -151,7 +151,7 @@ TEST(Counters, TotalsArePrintedUnderTheirNames) {
 }
 
 template <class Enum, class NamesOf>
-void expect_printed(sim::EnumArray<Enum> SimCounters::*member, const std::string& prefix,
+void expect_printed(sim::EnumArray<Enum> SimCounters::* member, const std::string& prefix,
                     const NamesOf& names, const std::string& suffix = "") {
   for (std::size_t i = 0; i < names.size(); ++i) {
     PhaseCounters c;
