@@ -111,7 +111,7 @@ class Trace {
     Duration interval{};
     bool sync = false;
     std::uint32_t requested_blocks = 0;
-    std::uint32_t dirtied_blocks = 0;
+    std::int32_t dirtied_blocks = 0;  // below 0: a block that another handle paid for was forgotten
   };
   void handle_stats(const HandleStats& stats);
   void start_commit(Tid tid, bool sync);

@@ -9,11 +9,12 @@
 namespace jbdlab::ext4 {
 
 BufferCache::BufferCache(sim::Engine& engine, sim::BlockLayer& blocks, std::uint32_t block_size,
-                         std::uint64_t block_count)
+                         std::uint64_t block_count, Duration write_cost)
     : engine_(engine),
       blocks_(blocks),
       block_size_(block_size),
       block_count_(block_count),
+      write_cost_(write_cost),
       pages_((block_count + kPageBuffers - 1) / kPageBuffers),
       unlocked_(engine),
       writes_(engine) {}
@@ -137,7 +138,9 @@ Task<> BufferCache::write_dirty(bool wait) {
         plug.finish();
         co_await wait_unlocked(*buffer);
       }
-      if (buffer->dirty) start_write(plug, *buffer, wait);
+      if (!buffer->dirty) continue;
+      start_write(plug, *buffer, wait);
+      co_await engine_.delay(write_cost_);  // at work, not asleep: the plug stays as it is
     }
   }
   if (wait) co_await writes_.wait();

@@ -24,8 +24,9 @@ using Buffer = jbd2::BufferHead;
 // Source: fs/buffer.c; the writes are those of the block device's mapping (block_write_full_folio).
 class BufferCache {
  public:
+  // `write_cost`: processor time for each buffer that write_dirty() takes up.
   BufferCache(sim::Engine& engine, sim::BlockLayer& blocks, std::uint32_t block_size,
-              std::uint64_t block_count);
+              std::uint64_t block_count, Duration write_cost = {});
   ~BufferCache();
   BufferCache(const BufferCache&) = delete;
   BufferCache& operator=(const BufferCache&) = delete;
@@ -80,6 +81,7 @@ class BufferCache {
   sim::BlockLayer& blocks_;
   const std::uint32_t block_size_;
   const std::uint64_t block_count_;
+  const Duration write_cost_;
   std::vector<std::unique_ptr<Page>> pages_;
   std::vector<Buffer*> dirty_;  // those with on_dirty_list, in the order of becoming dirty
   std::vector<std::unique_ptr<Io>> ios_;

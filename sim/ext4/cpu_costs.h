@@ -11,8 +11,9 @@ namespace jbdlab::ext4 {
 struct CpuCosts {
   Duration syscall = std::chrono::microseconds(4);   // entry, path walk, return
   Duration handle = std::chrono::microseconds(2);    // start and stop of a handle
-  Duration map = std::chrono::microseconds(6);       // write-back: find or allocate one extent
+  Duration map = std::chrono::microseconds(11);      // write-back: find or allocate one extent
   Duration wake = std::chrono::microseconds(15);     // until a sleeping thread runs
+  Duration write_buffer = std::chrono::microseconds(2);  // a sync takes up one dirty buffer
   Duration log_block = std::chrono::nanoseconds(400);  // a commit prepares one log block
 };
 

@@ -49,7 +49,6 @@ struct OpenHow {
 struct WriteData {
   std::uint32_t seed = 0;
   bool magic = false;
-  std::uint64_t magic_end = 0;  // write()'s own: no magic is cut off there
 };
 
 // A mounted ext4 and the system calls on it, as coroutines that read like the kernel's paths
@@ -122,9 +121,15 @@ class FileSystem final : private JournalDriver::Host {
 
   // write.cc
   Task<KResult<void>> update_times(Thread& thread, Inode& inode);
+  struct PageWrite {  // what a part of a write needs to know of the whole
+    WriteData data;
+    std::uint64_t start = 0, end = 0;  // bytes of the file
+    bool starts_folio = true;          // the part is the first of a folio, if it makes one
+  };
   Task<KResult<void>> write_page(Thread& thread, Inode& inode, std::uint64_t offset,
-                                 std::uint32_t len, std::uint64_t start, WriteData data);
-  Task<KResult<void>> prepare_block(Inode& inode, LogicalBlock block, bool whole);
+                                 std::uint32_t len, PageWrite write);
+  Task<KResult<void>> prepare_block(Inode& inode, LogicalBlock block, bool whole,
+                                    bool starts_folio);
   Task<KResult<void>> reserve_block(Inode& inode);
   Task<KResult<void>> write_end(Thread& thread, Inode& inode, std::uint64_t offset,
                                 std::uint32_t len);

@@ -367,7 +367,7 @@ void JournalDriver::handle_stopped(const jbd2::Handle& handle, Tid tid) {
                        .type = static_cast<HandleType>(handle.type),
                        .sync = handle.sync,
                        .requested_blocks = handle.requested_credits,
-                       .dirtied_blocks = static_cast<std::uint32_t>(handle.used())});
+                       .dirtied_blocks = static_cast<std::int32_t>(handle.used())});
 }
 
 void JournalDriver::transaction_dropped(const jbd2::Transaction& transaction) {

@@ -31,7 +31,8 @@ FileSystem::FileSystem(sim::Engine& engine, sim::Trace& trace, sim::BlockLayer& 
       config_(std::move(config)),
       clock_(engine, config_.journal.epoch_seconds, config_.journal.clock_tick),
       random_(sim::Random(config_.seed).fork("ext4")),
-      buffers_(std::make_unique<BufferCache>(engine, blocks, geometry.block_size, geometry.blocks)),
+      buffers_(std::make_unique<BufferCache>(engine, blocks, geometry.block_size, geometry.blocks,
+                                             config_.costs.write_buffer)),
       volume_(std::make_unique<Volume>(geometry, *buffers_, config_.cpus)) {}
 
 FileSystem::~FileSystem() = default;

@@ -19,6 +19,9 @@ struct CachedBlock {
   BlockRef data;
   FsBlock physical;
   Place place = Place::delayed;
+  // The first block of a folio: of a piece of memory that a bio takes as one. Large folios come from
+  // large writes.
+  bool starts_folio = true;
 };
 
 // The blocks of a file that are in memory. Memory is not simulated: nothing is ever evicted.

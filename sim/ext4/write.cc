@@ -3,6 +3,7 @@
 // ext4_da_do_write_end, ext4_zero_partial_blocks), fs/inode.c (file_update_time).
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 #include "sim/ext4/file_system.h"
@@ -14,6 +15,20 @@ constexpr std::uint32_t kPage = 4096;
 constexpr std::uint64_t kCallMax = 8 << 20;  // the replay splits larger writes into calls of 8 MiB
 constexpr std::uint32_t kMagicStride = 1024;
 constexpr Duration kCopyPage = std::chrono::nanoseconds(300);
+
+}  // namespace
+
+namespace {
+
+// Pages of the folio that a write makes at `page` with `left` bytes to go: as large as the write,
+// as long as it is aligned to its own size (__filemap_get_folio, FGP_WRITEBEGIN).
+std::uint64_t folio_pages(std::uint64_t page, std::uint64_t left) {
+  constexpr unsigned kOrderMax = 11;  // EXT4_MAX_PAGECACHE_ORDER with blocks of a page
+  unsigned order = left < 2 * kPage ? 0 : static_cast<unsigned>(std::bit_width(left / kPage)) - 1;
+  order = std::min(order, kOrderMax);
+  if (page != 0) order = std::min(order, static_cast<unsigned>(std::countr_zero(page)));
+  return std::uint64_t{1} << order;
+}
 
 }  // namespace
 
@@ -52,12 +67,14 @@ Task<KResult<void>> FileSystem::reserve_block(Inode& inode) {
 
 // Brings `block` into the cache: reserved if it has no place yet; with its old contents, unless it
 // will be written as a whole.
-Task<KResult<void>> FileSystem::prepare_block(Inode& inode, LogicalBlock block, bool whole) {
+Task<KResult<void>> FileSystem::prepare_block(Inode& inode, LogicalBlock block, bool whole,
+                                              bool starts_folio) {
   if (inode.pages->find(block) != nullptr) co_return KResult<void>();
   const KResult<Mapping> mapping = co_await extents_->lookup(inode, block, 1);
   if (!mapping) co_return std::unexpected(mapping.error());
   CachedBlock cached;
   cached.data = BlockRef::zeros(volume_->geometry().block_size);
+  cached.starts_folio = starts_folio;
   switch (mapping->state) {
     case MappingState::hole: {
       const KResult<void> reserved = co_await reserve_block(inode);
@@ -78,10 +95,9 @@ Task<KResult<void>> FileSystem::prepare_block(Inode& inode, LogicalBlock block, 
   co_return KResult<void>();
 }
 
-// The part of a write that lies in one page; `start` is where the whole write began.
+// The part of a write that lies in one page.
 Task<KResult<void>> FileSystem::write_page(Thread& thread, Inode& inode, std::uint64_t offset,
-                                           std::uint32_t len, std::uint64_t start,
-                                           WriteData data) {
+                                           std::uint32_t len, PageWrite write) {
   const std::uint32_t block_size = volume_->geometry().block_size;
   const std::uint64_t end = offset + len;
   for (std::uint64_t at = offset; at < end;) {
@@ -91,19 +107,20 @@ Task<KResult<void>> FileSystem::write_page(Thread& thread, Inode& inode, std::ui
     const auto to = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(end - block_start, block_size));
     const KResult<void> prepared =
-        co_await prepare_block(inode, block, from == 0 && to == block_size);
+        co_await prepare_block(inode, block, from == 0 && to == block_size,
+                               write.starts_folio && block_start % kPage == 0);
     if (!prepared) co_return prepared;
     BlockRef& contents = inode.pages->find(block)->data;
-    contents.overlay_pattern(data.seed, block_start, from, to);
-    if (data.magic) {
+    contents.overlay_pattern(write.data.seed, block_start, from, to);
+    if (write.data.magic) {
       constexpr std::array<std::byte, 4> kMagic{std::byte{0xC0}, std::byte{0x3B}, std::byte{0x39},
                                                 std::byte{0x98}};
       const MutableByteSpan bytes = contents.mutate();
       for (std::uint32_t i = from; i < to; ++i) {
-        const std::uint64_t position = (block_start + i - start) % kMagicStride;
+        const std::uint64_t position = (block_start + i - write.start) % kMagicStride;
         // Not where the last of its four bytes would lie behind the write's end.
         const std::uint64_t whole_magic_end = block_start + i - position + kMagic.size();
-        if (position < kMagic.size() && whole_magic_end <= data.magic_end) {
+        if (position < kMagic.size() && whole_magic_end <= write.end) {
           bytes[i] = kMagic[position];
         }
       }
@@ -171,7 +188,7 @@ Task<KResult<void>> FileSystem::zero_in_block(Thread& thread, Inode& inode, std:
     const KResult<Mapping> mapping = co_await extents_->lookup(inode, block, 1);
     if (!mapping) co_return std::unexpected(mapping.error());
     if (mapping->state != MappingState::written) co_return KResult<void>();  // zeros already
-    const KResult<void> prepared = co_await prepare_block(inode, block, false);
+    const KResult<void> prepared = co_await prepare_block(inode, block, false, true);
     if (!prepared) co_return prepared;
   }
   CachedBlock& cached = *inode.pages->find(block);
@@ -202,12 +219,15 @@ Task<KResult<void>> FileSystem::write(Thread& thread, OpenFile& file, std::uint6
       if (start + call > size_max) co_return std::unexpected(Errno::efbig);
       const KResult<void> updated = co_await update_times(thread, inode);
       if (!updated) co_return updated;
-      data.magic_end = start + call;
+      PageWrite whole{.data = data, .start = start, .end = start + call};
+      std::uint64_t folio_end = 0;  // page behind the folio that the write made last
       for (std::uint64_t at = start; at < start + call;) {
-        const std::uint64_t page_end = (at / kPage + 1) * kPage;
-        const auto part = static_cast<std::uint32_t>(std::min(page_end, start + call) - at);
-        const KResult<void> written =
-            co_await write_page(thread, inode, at, part, start, data);
+        const std::uint64_t page = at / kPage;
+        const auto part =
+            static_cast<std::uint32_t>(std::min((page + 1) * kPage, start + call) - at);
+        whole.starts_folio = page >= folio_end;
+        if (whole.starts_folio) folio_end = page + folio_pages(page, start + call - at);
+        const KResult<void> written = co_await write_page(thread, inode, at, part, whole);
         if (!written) co_return written;
         at += part;
       }

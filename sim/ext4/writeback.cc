@@ -10,6 +10,7 @@ namespace jbdlab::ext4 {
 namespace {
 
 constexpr std::uint32_t kMaxExtent = 2048;  // blocks mapped in one go (MAX_WRITEPAGES_EXTENT_LEN)
+constexpr std::uint32_t kMaxFolios = 256;   // pieces of memory in one bio (BIO_MAX_VECS)
 constexpr Duration kFlusherPeriod = std::chrono::seconds(5);   // dirty_writeback_centisecs
 constexpr Duration kDirtyExpires = std::chrono::seconds(30);   // dirty_expire_centisecs
 
@@ -90,22 +91,31 @@ Writeback::DataIo* Writeback::new_io(Inode& inode) {
   return io;
 }
 
-// Submits `blocks`, which lie in one piece from `first` on, as one bio.
-void Writeback::submit_run(sim::Plug& plug, Inode& inode, std::vector<LogicalBlock> blocks,
+// Submits `blocks`, which lie in one piece from `first` on, in as few bios as hold their folios.
+void Writeback::submit_run(sim::Plug& plug, Inode& inode, const std::vector<LogicalBlock>& blocks,
                            FsBlock first, bool sync, DataIo* io) {
-  sim::BlockList contents;
-  for (const LogicalBlock block : blocks) {
-    inode.pages->dirty.erase(block);
-    inode.pages->writeback.insert(block);
-    contents.push_back(inode.pages->find(block)->data);
-  }
-  ++io->bios;
   io->blocks.insert(io->blocks.end(), blocks.begin(), blocks.end());
-  sim::Bio bio = sim::Bio::write(sim::sector_of(first, volume_.geometry().block_size),
-                                 std::move(contents), {.sync = sync},
-                                 {&Writeback::bio_done, io});
-  bio.segments = 1;  // a large folio is one piece of memory
-  plug.submit(std::move(bio));
+  std::size_t at = 0;
+  while (at < blocks.size()) {
+    const FsBlock where{first.value() + at};
+    sim::BlockList contents;
+    std::uint32_t folios = 0;
+    for (; at < blocks.size(); ++at) {
+      const CachedBlock& cached = *inode.pages->find(blocks[at]);
+      const bool new_folio = cached.starts_folio || contents.empty();
+      if (new_folio && folios == kMaxFolios) break;
+      if (new_folio) ++folios;
+      inode.pages->dirty.erase(blocks[at]);
+      inode.pages->writeback.insert(blocks[at]);
+      contents.push_back(cached.data);
+    }
+    ++io->bios;
+    sim::Bio bio = sim::Bio::write(sim::sector_of(where, volume_.geometry().block_size),
+                                   std::move(contents), {.sync = sync},
+                                   {&Writeback::bio_done, io});
+    bio.segments = folios;
+    plug.submit(std::move(bio));
+  }
 }
 
 void Writeback::bio_done(void* context) {
@@ -164,7 +174,7 @@ Task<> Writeback::scan(Inode& inode, Scan& scan, sim::Plug& plug) {
   const auto flush_run = [&] {
     if (run.empty()) return;
     if (io == nullptr) io = new_io(inode);
-    submit_run(plug, inode, std::move(run), run_place, scan.sync, io);
+    submit_run(plug, inode, run, run_place, scan.sync, io);
     run.clear();
   };
   scan.run_len = 0;
@@ -253,7 +263,7 @@ Task<KResult<void>> Writeback::map_and_submit(Thread& thread, Inode& inode, Scan
     done = co_await inodes_.mark_dirty(thread, inode);
   }
   co_await journal_.stop(thread);
-  submit_run(plug, inode, std::move(run), mapped->physical, scan.sync, io);
+  submit_run(plug, inode, run, mapped->physical, scan.sync, io);
   co_return done;
 }
 
@@ -329,8 +339,10 @@ Task<KResult<void>> Writeback::write_listed(bool sync, Time dirtied_before) {
 
 Task<KResult<void>> Writeback::write_all(bool sync) {
   if (dirty_inodes_.empty()) co_return KResult<void>();
-  co_await engine_.delay(costs_.wake);
-  co_return co_await write_listed(sync, Time::max());
+  co_await engine_.delay(costs_.wake);  // of the flusher
+  const KResult<void> result = co_await write_listed(sync, Time::max());
+  co_await engine_.delay(costs_.wake);  // of whoever waits for it
+  co_return result;
 }
 
 Task<> Writeback::wait_all() {

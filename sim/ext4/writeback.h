@@ -63,8 +63,8 @@ class Writeback {
 
   Task<> scan(Inode& inode, Scan& scan, sim::Plug& plug);
   Task<KResult<void>> map_and_submit(Thread& thread, Inode& inode, Scan& scan, sim::Plug& plug);
-  void submit_run(sim::Plug& plug, Inode& inode, std::vector<LogicalBlock> blocks, FsBlock first,
-                  bool sync, DataIo* io);
+  void submit_run(sim::Plug& plug, Inode& inode, const std::vector<LogicalBlock>& blocks,
+                  FsBlock first, bool sync, DataIo* io);
   DataIo* new_io(Inode& inode);
   static void bio_done(void* io);
   void data_done(DataIo* io);
