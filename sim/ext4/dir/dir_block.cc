@@ -18,8 +18,7 @@ constexpr std::size_t kInodeAt = 0, kRecLenAt = 4, kNameLenAt = 6, kTypeAt = 7, 
 
 // What a walk along the chain needs of an entry, so that the next step stays inside and ends.
 bool may_step(const DirEntry& entry, std::uint32_t offset, std::uint32_t end) noexcept {
-  return entry.rec_len >= dir_entry_size(entry.name_len) && entry.rec_len >= kDirEntryMin &&
-         entry.rec_len % 4 == 0 && entry.rec_len <= end - offset;
+  return entry.rec_len >= entry.needed() && entry.rec_len % 4 == 0 && entry.rec_len <= end - offset;
 }
 
 // Names of a directory often differ only in their last characters, so the last one decides first.
@@ -170,7 +169,7 @@ void insert_dir_entry(const DirFormat& format, MutableByteSpan block, std::uint3
   CHECK(before.slack() >= dir_entry_size(entry.name.size()));
   std::uint32_t rec_len = before.rec_len;
   if (before.used()) {
-    const std::uint32_t kept = dir_entry_size(before.name_len);
+    const std::uint32_t kept = before.needed();
     set_rec_len(block, slot, kept);
     slot += kept;
     rec_len -= kept;

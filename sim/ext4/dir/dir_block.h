@@ -72,10 +72,10 @@ struct DirEntry {
                ? static_cast<FileType>(raw_type)
                : FileType::unknown;
   }
+  // Bytes that it cannot do without; an entry without a name is damage, and has room for one.
+  std::uint32_t needed() const noexcept { return dir_entry_size(name_len > 0 ? name_len : 1); }
   // Bytes behind the name that a new entry could have.
-  std::uint32_t slack() const noexcept {
-    return used() ? rec_len - dir_entry_size(name_len) : rec_len;
-  }
+  std::uint32_t slack() const noexcept { return used() ? rec_len - needed() : rec_len; }
 };
 // The entry at `offset`, unchecked; offset + 8 must lie in the block.
 inline DirEntry dir_entry_at(ByteSpan block, std::uint32_t offset) {
