@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "analyze/file_map.h"
 #include "jbd2/format/escape.h"
@@ -12,7 +13,7 @@ namespace {
 using Type = Ext4Inode::Type;
 
 // A disk may claim any number of groups and of mapping blocks; beyond these, contents decide.
-constexpr std::uint64_t kGroupsMax = std::uint64_t{1} << 24;
+constexpr std::uint64_t kGroupsMax = std::uint64_t{1} << 22;  // 512 TiB, as mke2fs makes them
 constexpr std::size_t kLooksMax = 65'536;
 constexpr std::uint64_t kVisitsMax = std::uint64_t{1} << 28;
 constexpr std::uint64_t kFastSymlinkMax = 60;  // bytes: the name is in the inode itself
@@ -112,11 +113,15 @@ BlockKinds::Known* BlockKinds::find(FsBlock block) noexcept {
 
 // One entry for each block in the log, with its youngest copy.
 void BlockKinds::collect() {
+  std::uint32_t order = 0;
   for (const auto& transaction : log_.transactions) {
-    for (const auto& logged : transaction.blocks) known_.push_back({logged.fs_block, &logged});
+    for (const auto& logged : transaction.blocks) {
+      known_.push_back({.fs_block = logged.fs_block, .last = &logged, .order = order++});
+    }
   }
-  std::stable_sort(known_.begin(), known_.end(),
-                   [](const Known& a, const Known& b) { return a.fs_block < b.fs_block; });
+  std::sort(known_.begin(), known_.end(), [](const Known& a, const Known& b) {
+    return std::tie(a.fs_block, a.order) < std::tie(b.fs_block, b.order);
+  });
   std::size_t kept = 0;
   for (const Known& known : known_) {
     if (kept != 0 && known_[kept - 1].fs_block == known.fs_block) {
@@ -146,9 +151,13 @@ void BlockKinds::learn_groups() {
     }
   }
   const std::uint64_t groups = std::min(superblock.group_count(), kGroupsMax);
-  for (std::uint32_t i = 0; i < groups; ++i) {
-    const auto group = image_->group(GroupNo{i});
-    if (!group) continue;
+  const std::uint32_t per_block = superblock.descriptors_per_block();
+  for (std::uint64_t i = 0; i < groups; ++i) {
+    const auto group = image_->group(GroupNo{static_cast<std::uint32_t>(i)});
+    if (!group) {
+      i = i / per_block * per_block + per_block - 1;  // nor can the others of its block be read
+      continue;
+    }
     set_geometry(group->block_bitmap, 1, BlockKind::block_bitmap);
     set_geometry(group->inode_bitmap, 1, BlockKind::inode_bitmap);
     set_geometry(group->inode_table, superblock.inode_table_blocks(), BlockKind::inode_table);

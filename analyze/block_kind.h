@@ -63,7 +63,8 @@ class BlockKinds {
   };
   struct Known {
     FsBlock fs_block;
-    const jbd2::LoggedBlock* last = nullptr;  // its youngest copy in the log
+    const jbd2::LoggedBlock* last = nullptr;  // its youngest copy in the log,
+    std::uint32_t order = 0;                  // and how many copies of any block come before that
     BlockKind geometry = BlockKind::unknown;
     std::uint8_t claims = 0;
   };

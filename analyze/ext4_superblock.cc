@@ -103,9 +103,11 @@ Result<void> Ext4Superblock::check() const {
                                    group_count() * inodes_per_group(), group_count(),
                                    inodes_per_group(), inode_count()));
   }
-  if (descriptor_size() < 32 || descriptor_size() > b || !std::has_single_bit(descriptor_size())) {
-    return wrong(0xFE, fmt::format("expected group descriptors of 32 to {} bytes, found {}", b,
-                                   descriptor_size()));
+  const std::uint32_t descriptor_min = (features().incompat & fs_feature::k64Bit) != 0 ? 64 : 32;
+  if (descriptor_size() < descriptor_min || descriptor_size() > b ||
+      !std::has_single_bit(descriptor_size())) {
+    return wrong(0xFE, fmt::format("expected group descriptors of {} to {} bytes, found {}",
+                                   descriptor_min, b, descriptor_size()));
   }
   return {};
 }
@@ -152,8 +154,7 @@ std::string Ext4Superblock::label() const {
 std::uint16_t Ext4Superblock::descriptor_size() const noexcept {
   constexpr std::uint16_t kOldSize = 32;
   if ((features().incompat & fs_feature::k64Bit) == 0) return kOldSize;
-  const auto stored = le<std::uint16_t, 0xFE>(view());
-  return stored == 0 ? kOldSize : stored;
+  return le<std::uint16_t, 0xFE>(view());
 }
 
 std::uint64_t Ext4Superblock::journal_backup_size() const noexcept {

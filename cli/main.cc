@@ -52,7 +52,7 @@ const Verb* find_verb(std::string_view name) {
 }
 
 ExitStatus unknown_verb(std::string_view name, Console& console) {
-  std::vector<std::string_view> names{"help"};
+  std::vector<std::string_view> names{"help", "--help", "--version"};
   for (const Verb& verb : kVerbs) names.push_back(verb.name);
   console.say(fmt::format("unknown {} {}{}", name.starts_with('-') ? "option" : "verb", name,
                           did_you_mean(name, names)));
