@@ -231,15 +231,10 @@ Task<KResult<void>> ExtentTree::insert(ExtentPath& path, Extent extent, InsertMo
     const Level& leaf = path.leaf();
     std::uint32_t slot = leaf.slot;
     const Extent near = node(leaf).extent(slot);
-    bool prepend_only = false;
-    if (slot + 1 < node(leaf).entries() && near.end() < extent.first.value()) {
-      ++slot;
-      prepend_only = true;
-    } else if (slot > 0 && extent.end() < near.first.value()) {
-      --slot;
-    }
+    // Not with an entry that ends before it: then with the next one, if that begins behind it.
+    if (slot + 1 < node(leaf).entries() && near.end() < extent.first.value()) ++slot;
     Extent candidate = node(leaf).extent(slot);
-    if (!prepend_only && can_merge(candidate, extent)) {
+    if (can_merge(candidate, extent)) {
       candidate.len += extent.len;
       joined = slot;
     } else if (can_merge(extent, candidate)) {
@@ -430,8 +425,8 @@ Task<KResult<void>> ExtentTree::fill_split(const ExtentPath& path, std::uint32_t
 Task<KResult<void>> ExtentTree::insert_index(const Level& level, ExtentIndex index) {
   co_await access(level);
   const LogicalBlock here = node(level).first_of(level.slot);
-  if (index.first == here) co_return kDamaged;
-  const std::uint32_t slot = index.first > here ? level.slot + 1 : level.slot;
+  if (index.first <= here) co_return kDamaged;
+  const std::uint32_t slot = level.slot + 1;  // what splits off lies behind what stays
   ExtentNodeEditor editor = edit(level);
   editor.open_gap(slot);
   editor.put(slot, index);

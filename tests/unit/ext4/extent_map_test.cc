@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -118,6 +119,85 @@ TEST(ExtentMap, GrowsToDepth3AsTheKernelDoes) {
   ASSERT_EQ(leaves.size(), 346u);
   EXPECT_EQ(leaves[344].size(), 84u);
   EXPECT_EQ(leaves[345].size(), 20u);
+}
+
+// Where the nodes lie: for a split of several levels, the upper one is allocated first.
+TEST(ExtentMap, AnIndexNodeLiesBeforeTheLeafThatItIsMadeFor) {
+  ExtentFixture fs(1024);
+  const std::uint32_t full = 84 * 84;  // one index node below the root, full of full leaves
+  for (std::uint32_t i = 0; i < full; ++i) {
+    fs.write_back(2 * i, 1);
+    ASSERT_TRUE(fs.convert(2 * i, 1));
+  }
+  ASSERT_EQ(fs.depth(), 2u);
+  ASSERT_EQ(ExtentNode(fs.inode.block).entries(), 1u);
+  const FsBlock next{fs.supply.next_tree_block};
+  fs.write_back(2 * full, 1);
+  const ExtentNode root(fs.inode.block);
+  ASSERT_EQ(root.entries(), 2u);
+  EXPECT_EQ(root.index(1), (ExtentIndex{LogicalBlock{2 * full}, next}));
+  const ExtentNode index(fs.buffers.get(next).data.bytes());
+  EXPECT_EQ(index.index(0), (ExtentIndex{LogicalBlock{2 * full}, FsBlock{next.value() + 1}}));
+  EXPECT_EQ(index.entries(), 1u);
+  fs.leaves();
+}
+
+// The kernel's tree of 121 leaves, in short: index nodes split in the middle, too.
+TEST(ExtentMap, SplitsIndexNodesAsTheKernelDoes) {
+  ExtentFixture fs(1024);
+  std::uint32_t root_entries = 0;
+  for (std::uint32_t i = 0; i < 6000; ++i) {
+    fs.journal.commit();
+    fs.write_back(2 * (i * 389 % 6000), 1);
+    if (ExtentNode(fs.inode.block).entries() != root_entries) {  // a split just now: all dirtied?
+      root_entries = ExtentNode(fs.inode.block).entries();
+      fs.leaves();
+    }
+    ASSERT_TRUE(fs.convert(2 * (i * 389 % 6000), 1));
+  }
+  const auto leaves = fs.leaves();
+  ASSERT_EQ(leaves.size(), 121u);
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < leaves.size(); ++i) sum += (i + 1) * leaves[i].size();
+  EXPECT_EQ(sum, 370'553u);
+}
+
+// A block that continues an extent of a full leaf needs no room in it.
+TEST(ExtentMap, WhatContinuesAnExtentFitsIntoAFullLeaf) {
+  struct Row {
+    const char* name;
+    std::uint32_t block, first, len;  // written; the extent that it becomes a part of
+  };
+  constexpr std::array kRows{
+      Row{"behind the last", 836, 835, 2}, Row{"behind one in the middle", 406, 405, 2},
+      Row{"before one in the middle", 404, 404, 2}, Row{"before the first", 4, 4, 2}};
+  for (const Row& row : kRows) {
+    ExtentFixture fs(1024);
+    fs.supply.place = [](const AllocationRequest& request) {
+      return Allocation{FsBlock{40'000u + request.logical.value()}, request.len};
+    };
+    for (std::uint32_t i = 0; i < 84; ++i) {
+      ASSERT_TRUE(
+          fs.run(fs.map.map(fs.thread, fs.inode, LogicalBlock{10 * i + 5}, 1, kMapMetadata)));
+    }
+    fs.events.clear();
+    ASSERT_TRUE(fs.run(fs.map.map(fs.thread, fs.inode, LogicalBlock{row.block}, 1, kMapMetadata)));
+    EXPECT_THAT(fs.events, testing::Not(testing::Contains("take node"))) << row.name;
+    const auto extents = fs.extents();
+    EXPECT_EQ(extents.size(), 84u) << row.name;
+    const Extent want{LogicalBlock{row.first}, row.len, FsBlock{40'000u + row.first}, false};
+    EXPECT_THAT(extents, testing::Contains(want)) << row.name;
+  }
+}
+
+TEST(ExtentMap, ACutThatChangesNothingDirtiesTheLeafAllTheSame) {
+  ExtentFixture fs(4096);
+  fs.write_back(0, 8);
+  fs.events.clear();
+  const MapFlags flags{.unwritten = true, .before_io = true};
+  const auto cut = fs.run(fs.map.map(fs.thread, fs.inode, LogicalBlock{0}, 8, flags));
+  ASSERT_TRUE(cut && cut->len == 8);
+  EXPECT_THAT(fs.events, ElementsAre("inode"));
 }
 
 // ---- what happens, in which order
