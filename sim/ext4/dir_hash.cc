@@ -31,8 +31,8 @@ void fill_words(std::string_view rest, bool unsigned_chars, std::span<std::uint3
   }
 }
 
-// One call of MD4's compression, cut to half: three rounds of eight steps over eight words (RFC 1320
-// has sixteen of each).
+// One call of MD4's compression, cut to half: three rounds of eight steps over eight words (RFC
+// 1320 has sixteen of each).
 void half_md4(Words& state, const std::array<std::uint32_t, 8>& in) noexcept {
   struct Round {
     std::uint32_t constant;
@@ -54,9 +54,15 @@ void half_md4(Words& state, const std::array<std::uint32_t, 8>& in) noexcept {
       const std::uint32_t z = v[(a + 3) % 4];
       std::uint32_t mixed = 0;
       switch (round) {
-        case 0: mixed = (x & y) | (~x & z); break;
-        case 1: mixed = (x & y) | (x & z) | (y & z); break;
-        default: mixed = x ^ y ^ z; break;
+        case 0:
+          mixed = (x & y) | (~x & z);
+          break;
+        case 1:
+          mixed = (x & y) | (x & z) | (y & z);
+          break;
+        default:
+          mixed = x ^ y ^ z;
+          break;
       }
       v[a] += mixed + in[kRounds[round].order[step]] + kRounds[round].constant;
       v[a] = std::rotl(v[a], kRounds[round].shifts[step % 4]);
@@ -98,7 +104,8 @@ std::uint32_t legacy(std::string_view name, bool unsigned_chars) noexcept {
 DirHash dir_hash(DirHashVersion version, bool unsigned_chars,
                  const std::array<std::uint32_t, 4>& seed, std::string_view name) noexcept {
   static constexpr Words kMd4Initial{0x6745'2301, 0xEFCD'AB89, 0x98BA'DCFE, 0x1032'5476};
-  Words state = std::ranges::all_of(seed, [](std::uint32_t w) { return w == 0; }) ? kMd4Initial : seed;
+  Words state =
+      std::ranges::all_of(seed, [](std::uint32_t w) { return w == 0; }) ? kMd4Initial : seed;
   DirHash hash;
   switch (version) {
     case DirHashVersion::legacy:

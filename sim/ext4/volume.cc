@@ -110,9 +110,9 @@ Result<void> check_features(const Geometry& g) {
     if (!to.empty() && !names.empty()) to += ", ";
     to += names;
   };
-  for (const auto& [bits, word] : {std::pair{g.compat, &kCompatWord},
-                                   std::pair{g.incompat, &kIncompatWord},
-                                   std::pair{g.ro_compat, &kRoCompatWord}}) {
+  for (const auto& [bits, word] :
+       {std::pair{g.compat, &kCompatWord}, std::pair{g.incompat, &kIncompatWord},
+        std::pair{g.ro_compat, &kRoCompatWord}}) {
     add(refused, names_of(bits & ~word->simulated, *word));
     add(missing, names_of(~bits & word->needed, *word));
   }
@@ -186,11 +186,12 @@ Result<void> parse_sizes(const SuperFields& field, Geometry& g) {
     // Room for the fields that Linux knows, unless the superblock asks for more.
     g.want_extra_isize = 32;
     if ((g.ro_compat & kRoCompatExtraIsize) != 0) {
-      g.want_extra_isize = std::max({g.want_extra_isize, std::uint32_t{field.u16(0x15C)},
-                                     std::uint32_t{field.u16(0x15E)}});
+      g.want_extra_isize = std::max(
+          {g.want_extra_isize, std::uint32_t{field.u16(0x15C)}, std::uint32_t{field.u16(0x15E)}});
     }
     if (128 + g.want_extra_isize > g.inode_size) {
-      return out_of_range("wanted extra inode size", g.want_extra_isize, "room in the inode", 0x15E);
+      return out_of_range("wanted extra inode size", g.want_extra_isize, "room in the inode",
+                          0x15E);
     }
   }
   g.desc_size = 32;
@@ -309,16 +310,17 @@ bool Geometry::has_super(GroupNo group) const noexcept {
 
 Result<Geometry> Geometry::parse(ByteSpan superblock) {
   if (superblock.size() < kSuperSize) {
-    return fail(Errc::truncated, fmt::format("superblock: {} bytes, expected {}", superblock.size(),
-                                             kSuperSize));
+    return fail(Errc::truncated,
+                fmt::format("superblock: {} bytes, expected {}", superblock.size(), kSuperSize));
   }
   const ByteSpan raw = superblock.first(kSuperSize);
   const SuperFields field{raw};
   if (const std::uint16_t magic = field.u16(0x38); magic != 0xEF53) {
-    return fail(Errc::bad_magic,
-                fmt::format("superblock: magic is {:#06x}, expected 0xef53 (not an ext4 file system)",
-                            magic),
-                kSuperSize + 0x38);
+    return fail(
+        Errc::bad_magic,
+        fmt::format("superblock: magic is {:#06x}, expected 0xef53 (not an ext4 file system)",
+                    magic),
+        kSuperSize + 0x38);
   }
   if (field.u32(0x4C) != 1) return out_of_range("revision", field.u32(0x4C), "1", 0x4C);
   Geometry g;

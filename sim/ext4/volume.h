@@ -60,12 +60,12 @@ struct Geometry {
   std::uint32_t want_extra_isize = 0;
   std::uint32_t compat = 0, incompat = 0, ro_compat = 0;
   std::array<std::uint32_t, 4> hash_seed{};
-  std::uint8_t hash_version = 0;   // of new hashed directories: 1 is half-MD4
-  bool hash_unsigned = false;      // of s_flags: characters count as unsigned
-  std::uint32_t csum_seed = 0;     // of all metadata checksums
+  std::uint8_t hash_version = 0;  // of new hashed directories: 1 is half-MD4
+  bool hash_unsigned = false;     // of s_flags: characters count as unsigned
+  std::uint32_t csum_seed = 0;    // of all metadata checksums
   std::array<std::byte, 16> uuid{};
-  std::uint32_t reserved_gdt_blocks = 0;            // behind each copy of the descriptor table
-  std::array<std::uint32_t, 2> backup_groups{};     // with sparse_super2: where the copies are
+  std::uint32_t reserved_gdt_blocks = 0;         // behind each copy of the descriptor table
+  std::array<std::uint32_t, 2> backup_groups{};  // with sparse_super2: where the copies are
   bool metadata_csum() const noexcept { return (ro_compat & kRoCompatMetadataCsum) != 0; }
   // Descriptors have a checksum: only then do their "not initialised" flags count.
   bool desc_csum() const noexcept {
@@ -73,7 +73,9 @@ struct Geometry {
   }
 
   std::uint32_t inodes_per_block() const noexcept { return block_size / inode_size; }
-  std::uint32_t inode_table_blocks() const noexcept { return inodes_per_group / inodes_per_block(); }
+  std::uint32_t inode_table_blocks() const noexcept {
+    return inodes_per_group / inodes_per_block();
+  }
   std::uint32_t descs_per_block() const noexcept { return block_size / desc_size; }
   std::uint32_t flex_groups() const noexcept {
     return static_cast<std::uint32_t>((std::uint64_t{groups} + groups_per_flex - 1) /
@@ -92,7 +94,8 @@ struct Geometry {
     return FsBlock{first_data_block + std::uint64_t{group.value()} * blocks_per_group};
   }
   GroupNo group_of(FsBlock block) const noexcept {
-    return GroupNo{static_cast<std::uint32_t>((block.value() - first_data_block) / blocks_per_group)};
+    return GroupNo{
+        static_cast<std::uint32_t>((block.value() - first_data_block) / blocks_per_group)};
   }
   std::uint32_t offset_in_group(FsBlock block) const noexcept {
     return static_cast<std::uint32_t>((block.value() - first_data_block) % blocks_per_group);
@@ -114,7 +117,9 @@ struct Geometry {
 class GroupDesc {
  public:
   GroupDesc(const Geometry& geometry, GroupNo group, Buffer& buffer) noexcept
-      : geometry_(&geometry), buffer_(&buffer), group_(group),
+      : geometry_(&geometry),
+        buffer_(&buffer),
+        group_(group),
         offset_(group.value() % geometry.descs_per_block() * geometry.desc_size) {}
 
   Buffer& buffer() const noexcept { return *buffer_; }
@@ -125,7 +130,9 @@ class GroupDesc {
   std::uint32_t free_inodes() const { return half_pair(0x0E, 0x2E); }
   std::uint32_t used_dirs() const { return half_pair(0x10, 0x30); }
   std::uint32_t itable_unused() const { return half_pair(0x1C, 0x32); }
-  std::uint16_t flags() const { return get_le<std::uint16_t>(buffer_->data.bytes(), offset_ + 0x12); }
+  std::uint16_t flags() const {
+    return get_le<std::uint16_t>(buffer_->data.bytes(), offset_ + 0x12);
+  }
   static constexpr std::uint16_t kInodeUninit = 1, kBlockUninit = 2, kInodeZeroed = 4;
 
   void set_free_blocks(std::uint32_t n) { set_half_pair(0x0C, 0x2C, n); }
@@ -162,7 +169,10 @@ class Volume {
  public:
   // `cpus` decides how much the counters may lag.
   Volume(const Geometry& geometry, BufferCache& buffers, unsigned cpus = 2)
-      : free_blocks(cpus), free_inodes(cpus), directories(cpus), geometry_(geometry),
+      : free_blocks(cpus),
+        free_inodes(cpus),
+        directories(cpus),
+        geometry_(geometry),
         buffers_(buffers) {}
 
   const Geometry& geometry() const noexcept { return geometry_; }
@@ -170,7 +180,8 @@ class Volume {
   GroupDesc desc(GroupNo group) noexcept {
     return {geometry_, group, *gdt_[group.value() / geometry_.descs_per_block()]};
   }
-  // The block that holds the superblock (block 0, or 1 where blocks have 1024 bytes) and where in it.
+  // The block that holds the superblock (block 0, or 1 where blocks have 1024 bytes) and where in
+  // it.
   Buffer& super_buffer() noexcept { return *super_; }
   std::size_t super_offset() const noexcept { return geometry_.block_size == 1024 ? 0 : 1024; }
   MutableByteSpan mutate_super() { return super_->data.mutate().subspan(super_offset(), 1024); }
@@ -179,9 +190,9 @@ class Volume {
   // Block of the descriptor table `index`, home location (without meta_bg: right behind the super).
   FsBlock gdt_block(std::uint32_t index) const noexcept;
 
-  // What mount does with them: reads superblock and all descriptor blocks, sets the counters. Errors:
-  // euclean (a bitmap or table outside of where it may be, a count that is too large, or a bad
-  // descriptor checksum).
+  // What mount does with them: reads superblock and all descriptor blocks, sets the counters.
+  // Errors: euclean (a bitmap or table outside of where it may be, a count that is too large, or a
+  // bad descriptor checksum).
   Task<KResult<void>> load();
 
   // Counters of the mounted file system: their sums go into the superblock at unmount.

@@ -38,23 +38,23 @@ struct AllocationContext {
 
   Inode& inode;
   unsigned cpu = 0;
-  FileRun original{};                   // what was asked for (ac_o_ex)
-  FileRun goal{};                       // what is searched for (ac_g_ex)
-  FileRun best{};                       // best so far; in the end, what the file gets (ac_b_ex)
-  std::uint32_t found_len = 0;          // taken from the buddy, preallocation included (ac_f_ex)
-  std::uint32_t normalised_len = 0;     // of the goal, before passes change it (ac_orig_goal_len)
+  FileRun original{};                // what was asked for (ac_o_ex)
+  FileRun goal{};                    // what is searched for (ac_g_ex)
+  FileRun best{};                    // best so far; in the end, what the file gets (ac_b_ex)
+  std::uint32_t found_len = 0;       // taken from the buddy, preallocation included (ac_f_ex)
+  std::uint32_t normalised_len = 0;  // of the goal, before passes change it (ac_orig_goal_len)
 
-  bool data = false;                    // HINT_DATA
-  bool no_preallocation = false;        // HINT_NOPREALLOC
-  bool small_file = false;              // HINT_GROUP_ALLOC: from the locality group
-  bool stream = false;                  // STREAM_ALLOC
-  bool try_goal = false;                // HINT_TRY_GOAL
-  bool first_fit = false;               // HINT_FIRST
+  bool data = false;              // HINT_DATA
+  bool no_preallocation = false;  // HINT_NOPREALLOC
+  bool small_file = false;        // HINT_GROUP_ALLOC: from the locality group
+  bool stream = false;            // STREAM_ALLOC
+  bool try_goal = false;          // HINT_TRY_GOAL
+  bool first_fit = false;         // HINT_FIRST
 
   Status status = Status::searching;
   Criteria criteria = Criteria::goal_len_fast;
-  std::uint32_t order = 0;              // power of two that is searched for, 0 for none (ac_2order)
-  std::uint32_t candidates = 0;         // runs looked at (ac_found)
+  std::uint32_t order = 0;       // power of two that is searched for, 0 for none (ac_2order)
+  std::uint32_t candidates = 0;  // runs looked at (ac_found)
   GroupNo prefetch_group{};
   std::uint32_t prefetch_count = 0;
   std::uint32_t prefetch_ios = 0;
@@ -70,7 +70,8 @@ inline FsBlock block_of(const Geometry& geometry, const FileRun& run) noexcept {
 void choose_source(AllocationContext& context, const Geometry& geometry);
 
 // Turns the request into the window of the file that is set aside with it
-// (ext4_mb_normalize_request): by its size a power of two, less what has blocks or a window already.
+// (ext4_mb_normalize_request): by its size a power of two, less what has blocks or a window
+// already.
 void normalise(AllocationContext& context, const AllocationRequest& request,
                const Geometry& geometry);
 

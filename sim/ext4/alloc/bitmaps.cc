@@ -110,13 +110,15 @@ bool Bitmaps::block_bitmap_sound(GroupNo group, const Buffer& buffer) {
     return next_clear_bit(bits, first, first + count) == first + count;
   };
   const std::uint32_t size = g.blocks_in(group);
-  bool sound = used(0, std::min(size, g.base_meta_blocks(group))) &&
-               used(size, g.blocks_per_group - size);
-  const std::uint64_t flex_first = group.value() / g.groups_per_flex * std::uint64_t{g.groups_per_flex};
+  bool sound =
+      used(0, std::min(size, g.base_meta_blocks(group))) && used(size, g.blocks_per_group - size);
+  const std::uint64_t flex_first =
+      group.value() / g.groups_per_flex * std::uint64_t{g.groups_per_flex};
   const std::uint64_t flex_end = std::min<std::uint64_t>(flex_first + g.groups_per_flex, g.groups);
   for (std::uint64_t owner = flex_first; owner < flex_end; ++owner) {
-    for_metadata(group, GroupNo{static_cast<std::uint32_t>(owner)},
-                 [&](std::uint32_t first, std::uint32_t count) { sound = sound && used(first, count); });
+    for_metadata(
+        group, GroupNo{static_cast<std::uint32_t>(owner)},
+        [&](std::uint32_t first, std::uint32_t count) { sound = sound && used(first, count); });
   }
   return sound;
 }

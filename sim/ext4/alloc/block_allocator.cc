@@ -22,7 +22,11 @@ std::uint64_t sectors_of(const Geometry& geometry, std::uint64_t blocks) noexcep
 BlockAllocator::BlockAllocator(sim::Engine& engine, Volume& volume, Bitmaps& bitmaps,
                                MetadataJournal& journal, InodeStore& inodes,
                                const BlockAllocatorConfig& config)
-    : volume_(volume), bitmaps_(bitmaps), journal_(journal), inodes_(inodes), config_(config),
+    : volume_(volume),
+      bitmaps_(bitmaps),
+      journal_(journal),
+      inodes_(inodes),
+      config_(config),
       groups_(volume, bitmaps),
       preallocations_(engine, volume, bitmaps, groups_, config.cpus),
       search_(volume, groups_, preallocations_, config.cpus, config.rotational ? kLinearGroups : 0),
@@ -47,8 +51,7 @@ FsBlock BlockAllocator::inode_goal(const Thread& thread, const Inode& inode) {
 }
 
 bool BlockAllocator::has_free(std::uint64_t len, bool use_reserved) const {
-  const std::uint64_t wanted =
-      len + volume_.delayed_blocks + (use_reserved ? 0 : kept_blocks_);
+  const std::uint64_t wanted = len + volume_.delayed_blocks + (use_reserved ? 0 : kept_blocks_);
   return volume_.free_blocks.sum() >= wanted;
 }
 
@@ -205,8 +208,8 @@ Task<KResult<void>> BlockAllocator::free(Thread& thread, Inode& inode, FsBlock f
   while (at < end) {
     const GroupNo group = g.group_of(FsBlock{at});
     const std::uint32_t start = g.offset_in_group(FsBlock{at});
-    const auto piece = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(end - at, g.blocks_per_group - start));
+    const auto piece =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(end - at, g.blocks_per_group - start));
     const KResult<void> ok =
         co_await free_in_group(thread, inode, group, GroupRun{start, piece}, metadata);
     if (!ok) co_return ok;

@@ -29,7 +29,8 @@ struct BlockAllocatorConfig {
 // Source: fs/ext4/mballoc.c and fs/ext4/balloc.c, Linux 6.18.
 //
 // Not modelled: the kernel's thread that prefetches bitmaps some seconds after mount, discard,
-// stripes, and that a group whose lock is held is skipped (a search here never stops inside a group).
+// stripes, and that a group whose lock is held is skipped (a search here never stops inside a
+// group).
 class BlockAllocator : public BlockSupply {
  public:
   // All references outlive the allocator; the volume is loaded.
@@ -77,7 +78,7 @@ class BlockAllocator : public BlockSupply {
   BlockGroups groups_;
   Preallocations preallocations_;
   GroupSearch search_;
-  std::uint64_t kept_blocks_;  // for conversions that must not fail (s_resv_clusters)
+  std::uint64_t kept_blocks_;                // for conversions that must not fail (s_resv_clusters)
   std::array<std::vector<Freed>, 2> freed_;  // by the parity of the tid, as at most two are open
   std::uint64_t free_pending_ = 0;
 };

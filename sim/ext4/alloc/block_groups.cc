@@ -39,14 +39,18 @@ std::optional<GroupNo> GroupIndex::next(std::uint32_t in_class, std::uint32_t fr
     if (++i == words_) return std::nullopt;
     w = words[i];
   }
-  const auto found = static_cast<std::uint32_t>(i * 64) + static_cast<std::uint32_t>(std::countr_zero(w));
+  const auto found =
+      static_cast<std::uint32_t>(i * 64) + static_cast<std::uint32_t>(std::countr_zero(w));
   if (found >= end) return std::nullopt;
   return GroupNo{found};
 }
 
 BlockGroups::BlockGroups(Volume& volume, Bitmaps& bitmaps)
-    : volume_(volume), bitmaps_(bitmaps), orders_(volume.geometry().block_bits + 2),
-      groups_(volume.geometry().groups), by_largest_order_(orders_, volume.geometry().groups),
+    : volume_(volume),
+      bitmaps_(bitmaps),
+      orders_(volume.geometry().block_bits + 2),
+      groups_(volume.geometry().groups),
+      by_largest_order_(orders_, volume.geometry().groups),
       by_fragment_size_(orders_, volume.geometry().groups) {}
 
 std::uint32_t BlockGroups::free(GroupNo group) {
@@ -57,8 +61,8 @@ std::uint32_t BlockGroups::free(GroupNo group) {
 
 Task<KResult<void>> BlockGroups::load(GroupNo group) {
   const Geometry& g = volume_.geometry();
-  // Bitmap and buddy of a group lie side by side in the page cache: a page of 4096 bytes holds those
-  // of two groups if blocks have 1024 bytes, and both are made at once.
+  // Bitmap and buddy of a group lie side by side in the page cache: a page of 4096 bytes holds
+  // those of two groups if blocks have 1024 bytes, and both are made at once.
   const std::uint32_t per_page = std::max(1U, kPageSize / g.block_size / 2);
   const std::uint32_t first = group.value() / per_page * per_page;
   for (std::uint32_t n = first; n < std::min(first + per_page, count()); ++n) {

@@ -51,8 +51,8 @@ class BlockGroups {
   // Makes the buddy (ext4_mb_load_buddy), with blocks smaller than half a page also that of the
   // group that shares its page. Errors: euclean.
   Task<KResult<void>> load(GroupNo group);
-  // Starts reads of the bitmaps of `count` groups from `first` on, wrapping; adds the reads to `ios`
-  // and returns the group after the last (ext4_mb_prefetch).
+  // Starts reads of the bitmaps of `count` groups from `first` on, wrapping; adds the reads to
+  // `ios` and returns the group after the last (ext4_mb_prefetch).
   GroupNo prefetch(GroupNo first, std::uint32_t count, std::uint32_t& ios);
   // Makes the buddies of the `count` groups before `end` (ext4_mb_prefetch_fini).
   Task<> finish_prefetch(GroupNo end, std::uint32_t count);

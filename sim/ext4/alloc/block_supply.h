@@ -50,8 +50,8 @@ class BlockSupply {
   // bitmap is. Errors: enospc.
   virtual Task<KResult<Allocation>> allocate(Thread& thread, AllocationRequest request) = 0;
   // Gives [first, first + len) back: free again when the transaction has committed. inode.sectors
-  // shrinks and the inode is dirtied. `metadata`: a tree or directory block; its buffer is forgotten
-  // and its older images are revoked.
+  // shrinks and the inode is dirtied. `metadata`: a tree or directory block; its buffer is
+  // forgotten and its older images are revoked.
   virtual Task<KResult<void>> free(Thread& thread, Inode& inode, FsBlock first, std::uint32_t len,
                                    bool metadata) = 0;
   // Where the first block of a file should go (ext4_inode_to_goal_block).

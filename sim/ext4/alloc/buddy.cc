@@ -105,7 +105,8 @@ std::uint32_t Buddy::order_of(std::uint32_t block) const noexcept {
   return 0;
 }
 
-// Cuts [start, start + len) into buddies: from the left, the largest that alignment and length allow.
+// Cuts [start, start + len) into buddies: from the left, the largest that alignment and length
+// allow.
 void Buddy::add_pieces(std::uint32_t start, std::uint32_t len) noexcept {
   while (len > 0) {
     const auto aligned = static_cast<std::uint32_t>(

@@ -8,12 +8,12 @@
 namespace jbdlab::ext4 {
 namespace {
 
-constexpr std::uint32_t kMaxToScan = 200;         // s_mb_max_to_scan
-constexpr std::uint32_t kMinToScan = 10;          // s_mb_min_to_scan
-constexpr std::uint32_t kListedFrom = 16;         // groups: MB_DEFAULT_LINEAR_SCAN_THRESHOLD
-constexpr std::uint32_t kBestAvailTrim = 3;       // orders: s_mb_best_avail_max_trim_order
-constexpr std::uint32_t kDirectoryScheme = 4;     // EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME
-constexpr std::uint32_t kLargestRead = 65536;     // BLK_MAX_SEGMENT_SIZE, in the kernel's units
+constexpr std::uint32_t kMaxToScan = 200;      // s_mb_max_to_scan
+constexpr std::uint32_t kMinToScan = 10;       // s_mb_min_to_scan
+constexpr std::uint32_t kListedFrom = 16;      // groups: MB_DEFAULT_LINEAR_SCAN_THRESHOLD
+constexpr std::uint32_t kBestAvailTrim = 3;    // orders: s_mb_best_avail_max_trim_order
+constexpr std::uint32_t kDirectoryScheme = 4;  // EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME
+constexpr std::uint32_t kLargestRead = 65536;  // BLK_MAX_SEGMENT_SIZE, in the kernel's units
 
 std::uint32_t width(std::uint32_t value) noexcept {
   return static_cast<std::uint32_t>(std::bit_width(value));
@@ -27,8 +27,11 @@ Criteria next(Criteria criteria) noexcept {
 
 GroupSearch::GroupSearch(Volume& volume, BlockGroups& groups, Preallocations& preallocations,
                          unsigned cpus, std::uint32_t linear_groups)
-    : volume_(volume), groups_(groups), preallocations_(preallocations),
-      listed_(groups.count() >= kListedFrom), linear_groups_(linear_groups) {
+    : volume_(volume),
+      groups_(groups),
+      preallocations_(preallocations),
+      listed_(groups.count() >= kListedFrom),
+      linear_groups_(linear_groups) {
   const Geometry& g = volume.geometry();
   // ext4_mb_init_backend: eight reads of a flex group's bitmaps at a time.
   prefetch_ = 32;
@@ -94,7 +97,8 @@ Task<KResult<void>> GroupSearch::find_by_goal(AllocationContext& context) {
   co_return KResult<void>{};
 }
 
-// One pass over the groups (ext4_mb_scan_groups); moves on to the next criteria if it finds nothing.
+// One pass over the groups (ext4_mb_scan_groups); moves on to the next criteria if it finds
+// nothing.
 Task<KResult<void>> GroupSearch::pass(AllocationContext& context) {
   std::uint32_t group = context.goal.group.value();
   context.prefetch_group = context.goal.group;
@@ -109,9 +113,12 @@ Task<KResult<void>> GroupSearch::pass(AllocationContext& context) {
     if (!ok || context.status != Status::searching) co_return ok;
   }
   switch (context.criteria) {
-    case Criteria::power2_aligned: co_return co_await power2_pass(context, group);
-    case Criteria::goal_len_fast: co_return co_await goal_fast_pass(context, group);
-    default: co_return co_await best_available_pass(context, group);
+    case Criteria::power2_aligned:
+      co_return co_await power2_pass(context, group);
+    case Criteria::goal_len_fast:
+      co_return co_await goal_fast_pass(context, group);
+    default:
+      co_return co_await best_available_pass(context, group);
   }
 }
 
@@ -221,8 +228,7 @@ bool GroupSearch::worth_trying(AllocationContext& context, GroupNo group) {
   const Geometry& g = volume_.geometry();
   // Without flex groups none is the first of one.
   const bool first_of_flex = g.groups_per_flex > 1 && group.value() % g.groups_per_flex == 0;
-  const bool uninit =
-      g.desc_csum() && (volume_.desc(group).flags() & GroupDesc::kBlockUninit) != 0;
+  const bool uninit = g.desc_csum() && (volume_.desc(group).flags() & GroupDesc::kBlockUninit) != 0;
   return first_of_flex || uninit;
 }
 
@@ -233,7 +239,8 @@ bool GroupSearch::good(const AllocationContext& context, GroupNo group) {
     case Criteria::power2_aligned: {
       // The first group of a flex group is kept for metadata and directories.
       const std::uint32_t per_flex = volume_.geometry().groups_per_flex;
-      if (context.data && per_flex >= kDirectoryScheme && group.value() % per_flex == 0) return false;
+      if (context.data && per_flex >= kDirectoryScheme && group.value() % per_flex == 0)
+        return false;
       return buddy.free() >= context.goal.len && buddy.largest_order() >= context.order;
     }
     case Criteria::goal_len_fast:
@@ -304,7 +311,8 @@ void GroupSearch::measure(AllocationContext& context, GroupNo group, GroupRun ru
     return;
   }
   // Long enough beats too short; of those too short the longest, of the others the shortest.
-  const bool better = best.len < wanted ? run.len > best.len : run.len > wanted && run.len < best.len;
+  const bool better =
+      best.len < wanted ? run.len > best.len : run.len > wanted && run.len < best.len;
   if (better) best = candidate;
   check_limits(context, false);
 }

@@ -52,8 +52,8 @@ class GroupSearch {
   Preallocations& preallocations_;
   const bool listed_;  // optimised scan
   const std::uint32_t linear_groups_;
-  std::uint32_t prefetch_;        // groups at a time
-  std::uint32_t prefetch_limit_;  // reads of one allocation
+  std::uint32_t prefetch_;                   // groups at a time
+  std::uint32_t prefetch_limit_;             // reads of one allocation
   std::vector<GroupNo> last_stream_groups_;  // where large files went last, by inode number
 };
 

@@ -155,7 +155,8 @@ std::optional<GroupNo> InodeAllocator::any_above_average(const Inode& directory,
   const std::uint32_t groups = volume_.geometry().groups;
   for (const std::uint64_t least : {average.free_inodes_total / groups, std::uint64_t{0}}) {
     for (std::uint32_t i = 0; i < groups; ++i) {
-      const auto n = static_cast<std::uint32_t>((std::uint64_t{directory.group.value()} + i) % groups);
+      const auto n =
+          static_cast<std::uint32_t>((std::uint64_t{directory.group.value()} + i) % groups);
       const std::uint32_t free = volume_.desc(GroupNo{n}).free_inodes();
       if (free > 0 && free >= least) return GroupNo{n};
     }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = 1024 * kKiB;
-constexpr std::uint32_t kSmallFile = 16;         // blocks: s_mb_stream_request
-constexpr std::uint32_t kLocalityBlocks = 512;   // set aside at a time: s_mb_group_prealloc
+constexpr std::uint32_t kSmallFile = 16;        // blocks: s_mb_stream_request
+constexpr std::uint32_t kLocalityBlocks = 512;  // set aside at a time: s_mb_group_prealloc
 constexpr std::uint64_t kMaxLogical = ~std::uint32_t{0};  // EXT_MAX_BLOCKS
 
 std::uint64_t size_blocks(const Inode& inode, const Geometry& geometry) noexcept {
@@ -26,8 +26,8 @@ struct Window {
 
 // The window by size alone: small files from their beginning on, larger ones by aligned pieces.
 Window window_by_size(const AllocationContext& context, const Geometry& geometry) noexcept {
-  static constexpr std::array<std::uint64_t, 7> kWhole{16 * kKiB,  32 * kKiB,  64 * kKiB, 128 * kKiB,
-                                                       256 * kKiB, 512 * kKiB, kMiB};
+  static constexpr std::array<std::uint64_t, 7> kWhole{
+      16 * kKiB, 32 * kKiB, 64 * kKiB, 128 * kKiB, 256 * kKiB, 512 * kKiB, kMiB};
   const std::uint32_t bits = geometry.block_bits;
   const FileRun& original = context.original;
   const std::uint64_t size =
@@ -110,7 +110,8 @@ void normalise(AllocationContext& context, const AllocationRequest& request,
   if (request.left && window.start <= request.left->logical.value()) {
     window.start = std::uint64_t{request.left->logical.value()} + 1;
   }
-  if (request.right) window.end = std::min<std::uint64_t>(window.end, request.right->logical.value());
+  if (request.right)
+    window.end = std::min<std::uint64_t>(window.end, request.right->logical.value());
   window.end = std::min(window.end, window.start + per_group);
   cut_windows(context, window);
   CHECK(window.start <= original.logical && original.logical < window.end);

@@ -26,12 +26,12 @@ struct Preallocation {
   Kind kind = Kind::inode;
   GroupNo group;
   FsBlock physical;
-  LogicalBlock logical;      // of an inode: where in the file
+  LogicalBlock logical;  // of an inode: where in the file
   std::uint32_t len = 0;
   std::uint32_t free = 0;
-  std::uint32_t users = 0;   // allocations under way that take from it (pa_count)
+  std::uint32_t users = 0;  // allocations under way that take from it (pa_count)
   Inode* inode = nullptr;
-  unsigned cpu = 0;          // of a locality group: whose
+  unsigned cpu = 0;                           // of a locality group: whose
   std::list<Preallocation>::iterator self{};  // in its group's list, which owns it
 
   std::uint64_t logical_end() const noexcept { return std::uint64_t{logical.value()} + len; }

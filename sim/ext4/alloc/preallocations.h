@@ -32,7 +32,8 @@ class Preallocations {
   void undo(AllocationContext& context);
 
   void discard(Inode& inode);
-  // Gives back windows of all groups in turn until `needed` blocks are free again; returns how many.
+  // Gives back windows of all groups in turn until `needed` blocks are free again; returns how
+  // many.
   std::uint32_t discard_all(std::uint32_t needed);
 
  private:

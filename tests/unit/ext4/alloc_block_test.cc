@@ -13,10 +13,10 @@
 // with no_prefetch_block_bitmaps, since the kernel's prefetch some seconds after mount is a race).
 namespace jbdlab::ext4 {
 
-void PrintTo(const Allocation& run, std::ostream* out) {
+inline void PrintTo(const Allocation& run, std::ostream* out) {
   *out << run.start.value() << "+" << run.len;
 }
-static bool operator==(const Allocation& a, const Allocation& b) {
+inline bool operator==(const Allocation& a, const Allocation& b) {
   return a.start == b.start && a.len == b.len;
 }
 
@@ -293,8 +293,7 @@ TEST(BlockAllocator, TheFirstBlockOfAnUninitialisedGroupMakesItsBitmap) {
   EXPECT_EQ(desc.flags() & GroupDesc::kBlockUninit, 0);
   EXPECT_EQ(desc.free_blocks(), before - 1);
   EXPECT_TRUE(desc.checksum_ok());
-  EXPECT_TRUE(
-      desc.block_bitmap_checksum_ok(world.bitmaps.ready_block_bitmap(group).data.bytes()));
+  EXPECT_TRUE(desc.block_bitmap_checksum_ok(world.bitmaps.ready_block_bitmap(group).data.bytes()));
 }
 
 struct GoalRow {

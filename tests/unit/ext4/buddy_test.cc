@@ -87,7 +87,8 @@ class BuddyPropertyTest : public ::testing::TestWithParam<std::uint32_t> {};
 TEST_P(BuddyPropertyTest, EqualsItsDefinition) {
   sim::Random random(GetParam());
   const std::uint32_t bits = 6;  // a bitmap of 64 bytes: 512 blocks, orders 0 to 7
-  const auto size = static_cast<std::uint32_t>(random.chance(1, 2) ? 512 : 8 * (1 + random.below(64)));
+  const auto size =
+      static_cast<std::uint32_t>(random.chance(1, 2) ? 512 : 8 * (1 + random.below(64)));
   Buddy buddy(bits, size);
   NaiveBuddy naive(bits, size);
   expect_equal(buddy, naive);

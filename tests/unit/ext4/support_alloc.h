@@ -45,8 +45,19 @@ inline sim::BlockStore make_image(const std::string& options, const std::string&
     }
   }
   std::vector<std::string> argv{
-      "mke2fs", "-q", "-F", "-t", "ext4", "-b", fmt::format("{}", block_size), "-O", features, "-E",
-      "lazy_itable_init=0,lazy_journal_init=0,nodiscard,hash_seed=" + seed, "-U", seed};
+      "mke2fs",
+      "-q",
+      "-F",
+      "-t",
+      "ext4",
+      "-b",
+      fmt::format("{}", block_size),
+      "-O",
+      features,
+      "-E",
+      "lazy_itable_init=0,lazy_journal_init=0,nodiscard,hash_seed=" + seed,
+      "-U",
+      seed};
   argv.insert(argv.end(), others.begin(), others.end());
   argv.insert(argv.end(), {path, size});
   test::must_run(argv);

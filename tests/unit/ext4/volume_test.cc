@@ -130,10 +130,23 @@ struct SparseRow {
 TEST(Geometry, CopiesOfTheSuperblockAreInPowersOf3And5And7) {
   Geometry g;
   g.ro_compat = kRoCompatSparseSuper;
-  for (const SparseRow& row : {SparseRow{0, true}, {1, true}, {2, false}, {3, true}, {4, false},
-                               {5, true}, {7, true}, {9, true}, {15, false}, {21, false},
-                               {25, true}, {27, true}, {49, true}, {125, true}, {2187, true},
-                               {2189, false}, {4'294'967'295U, false}}) {
+  for (const SparseRow& row : {SparseRow{0, true},
+                               {1, true},
+                               {2, false},
+                               {3, true},
+                               {4, false},
+                               {5, true},
+                               {7, true},
+                               {9, true},
+                               {15, false},
+                               {21, false},
+                               {25, true},
+                               {27, true},
+                               {49, true},
+                               {125, true},
+                               {2187, true},
+                               {2189, false},
+                               {4'294'967'295U, false}}) {
     EXPECT_EQ(g.has_super(GroupNo{row.group}), row.want) << row.group;
   }
 }
