@@ -32,8 +32,7 @@ std::uint32_t crc32be(std::uint32_t seed, ByteSpan bytes) noexcept {
   const std::byte* p = bytes.data();
   std::size_t left = bytes.size();
   for (; left >= kStep; left -= kStep, p += kStep) {
-    const std::uint64_t high =
-        detail::load<std::uint64_t, true>(p) ^ (std::uint64_t{crc} << 32);
+    const std::uint64_t high = detail::load<std::uint64_t, true>(p) ^ (std::uint64_t{crc} << 32);
     const std::uint64_t low = detail::load<std::uint64_t, true>(p + 8);
     crc = 0;
     for (std::size_t k = 0; k < 8; ++k) {

@@ -70,9 +70,7 @@ struct ZeroShift {
   }
 };
 
-std::uint64_t word(const std::byte* p) noexcept {
-  return detail::load<std::uint64_t, false>(p);
-}
+std::uint64_t word(const std::byte* p) noexcept { return detail::load<std::uint64_t, false>(p); }
 
 // The crc32 instruction takes 3 cycles and one can start each cycle, so three independent stretches
 // of `Stretch` bytes are summed side by side and then combined.

@@ -9,10 +9,10 @@ namespace jbdlab::jbd2 {
 namespace {
 
 std::unexpected<Error> no_such_block(LogBlock block, std::uint32_t count, std::uint32_t size) {
-  return fail(Errc::truncated,
-              fmt::format("the journal has {} blocks, and block {} was asked for", count,
-                          block.value()),
-              std::uint64_t{block.value()} * size);
+  return fail(
+      Errc::truncated,
+      fmt::format("the journal has {} blocks, and block {} was asked for", count, block.value()),
+      std::uint64_t{block.value()} * size);
 }
 
 }  // namespace

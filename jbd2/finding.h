@@ -42,21 +42,96 @@ struct Finding {
   std::string text;  // the kind's sentence, with what was expected and what was found
 };
 
-// The findings of the journal itself.
+// The findings of the journal itself: what each kind is called, how bad it is and what it says.
 namespace finding {
+using enum Severity;
+
 // The superblock.
-extern const FindingKind kSuperblockMagic, kSuperblockChecksum, kSuperblockBlockSize,
-    kSuperblockLength, kSuperblockFirst, kSuperblockStart, kSuperblockFeatures,
-    kSuperblockChecksumConflict, kSuperblockChecksumType, kSuperblockFastCommitArea,
-    kJournalTooSmall, kJournalErrno, kHeadOutOfRange;
+inline constexpr FindingKind kSuperblockMagic{"superblock-magic", error,
+                                              "the journal superblock is not one"};
+inline constexpr FindingKind kSuperblockChecksum{
+    "superblock-checksum", error, "the checksum of the journal superblock does not match"};
+inline constexpr FindingKind kSuperblockBlockSize{
+    "superblock-block-size", error,
+    "the journal superblock names another block size than the file system"};
+inline constexpr FindingKind kSuperblockLength{
+    "superblock-length", error, "the journal superblock names more blocks than the journal has"};
+inline constexpr FindingKind kSuperblockFirst{"superblock-first", error,
+                                              "the first block of the log is outside the journal"};
+inline constexpr FindingKind kSuperblockStart{"superblock-start", error,
+                                              "the start of the log is outside its ring"};
+inline constexpr FindingKind kSuperblockFeatures{"superblock-features", error,
+                                                 "the journal has features that are not known"};
+inline constexpr FindingKind kSuperblockChecksumConflict{
+    "superblock-checksum-conflict", error,
+    "the journal superblock asks for checksums that exclude each other"};
+inline constexpr FindingKind kSuperblockChecksumType{
+    "superblock-checksum-type", error, "the journal's checksums are of an unknown type"};
+inline constexpr FindingKind kSuperblockFastCommitArea{
+    "superblock-fast-commit-area", error, "the fast-commit area leaves no room for the log"};
+inline constexpr FindingKind kJournalTooSmall{"journal-too-small", warning,
+                                              "the journal is smaller than Linux accepts"};
+inline constexpr FindingKind kJournalErrno{"journal-errno", warning,
+                                           "the journal was aborted after an error"};
+inline constexpr FindingKind kHeadOutOfRange{
+    "head-out-of-range", warning,
+    "the head of the log that a clean unmount left is outside its ring"};
+
 // The ring.
-extern const FindingKind kUnreadableBlock, kDescriptorChecksum, kRevokeChecksum, kRevokeCount,
-    kCommitChecksum, kCommitTorn, kTransactionChecksum, kDataChecksum, kTagOutOfRange,
-    kTagInJournal, kUnknownBlockType, kLogLoops, kTransactionHole, kUnreachable, kInterrupted;
+inline constexpr FindingKind kUnreadableBlock{"unreadable-block", error,
+                                              "a block of the log cannot be read"};
+inline constexpr FindingKind kDescriptorChecksum{
+    "descriptor-checksum", error, "the checksum of a descriptor block does not match"};
+inline constexpr FindingKind kRevokeChecksum{"revoke-checksum", error,
+                                             "the checksum of a revoke block does not match"};
+inline constexpr FindingKind kRevokeCount{"revoke-count", error,
+                                          "a revoke block has an impossible length"};
+inline constexpr FindingKind kCommitChecksum{"commit-checksum", error,
+                                             "the checksum of a commit block does not match"};
+inline constexpr FindingKind kCommitTorn{
+    "commit-torn", note,
+    "the checksum of a commit block matches only if all behind its header counts as zero"};
+inline constexpr FindingKind kTransactionChecksum{
+    "transaction-checksum", error,
+    "the blocks of a transaction do not match the checksum in its commit block"};
+inline constexpr FindingKind kDataChecksum{"data-checksum", error,
+                                           "a logged block does not match the checksum in its tag"};
+inline constexpr FindingKind kTagOutOfRange{"tag-out-of-range", error,
+                                            "a tag points outside the file system"};
+inline constexpr FindingKind kTagInJournal{"tag-in-journal", error,
+                                           "a tag points into the journal itself"};
+inline constexpr FindingKind kUnknownBlockType{
+    "unknown-block-type", error, "a block of the log has the expected tid and an unknown type"};
+inline constexpr FindingKind kLogLoops{"log-loops", error,
+                                       "the log goes round its ring without an end"};
+inline constexpr FindingKind kTransactionHole{
+    "transaction-hole", error, "a block of the log is damaged or missing, and the log goes on"};
+inline constexpr FindingKind kUnreachable{"unreachable", warning,
+                                          "a transaction is there, but recovery stops before it"};
+inline constexpr FindingKind kInterrupted{"interrupted", note,
+                                          "an asynchronous commit was interrupted"};
+
 // The fast-commit area.
-extern const FindingKind kFastCommitChecksum, kFastCommitTlv, kFastCommitTorn,
-    kFastCommitFeatures, kFastCommitHole, kFastCommitAreaFull, kFastCommitUnreachable;
-extern const FindingKind kMoreFindings;
+inline constexpr FindingKind kFastCommitChecksum{"fast-commit-checksum", warning,
+                                                 "the checksum of a fast commit does not match"};
+inline constexpr FindingKind kFastCommitTlv{"fast-commit-tlv", warning,
+                                            "a fast commit breaks off at something that is no TLV"};
+inline constexpr FindingKind kFastCommitTorn{
+    "fast-commit-torn", warning,
+    "the first fast commit has no valid end: Linux 6.18 and e2fsck 1.47 give up on such a journal"};
+inline constexpr FindingKind kFastCommitFeatures{
+    "fast-commit-features", error, "the fast commits have features that are not known"};
+inline constexpr FindingKind kFastCommitHole{
+    "fast-commit-hole", warning,
+    "a fast commit is damaged, and the ones behind it are lost with it"};
+inline constexpr FindingKind kFastCommitAreaFull{
+    "fast-commit-area-full", warning,
+    "the fast-commit area is full: Linux 6.18 refuses to mount such a journal"};
+inline constexpr FindingKind kFastCommitUnreachable{
+    "fast-commit-unreachable", warning,
+    "fast commits are there, but recovery stops before them in the log"};
+
+inline constexpr FindingKind kMoreFindings{"more-findings", note, "there are more findings"};
 }  // namespace finding
 
 // All of the above, in that order.

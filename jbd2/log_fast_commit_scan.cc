@@ -53,8 +53,11 @@ FastCommitEntry decode(const FcTlv& tlv, LogBlock at) {
       e.len = static_cast<std::uint32_t>(i.raw.size());
       break;
     }
-    case FcTag::pad: break;
-    case FcTag::tail: e.tid = FcTail::parse(tlv).tid; break;
+    case FcTag::pad:
+      break;
+    case FcTag::tail:
+      e.tid = FcTail::parse(tlv).tid;
+      break;
     case FcTag::head: {
       const FcHead h = FcHead::parse(tlv);
       e.tid = h.tid;
@@ -167,7 +170,9 @@ class AreaScan {
       }
       if (!heads_match(piece, expected)) return at;
       const bool ours = piece.has_tail && piece.commit.tid == expected;
-      if (!ours || !piece.commit.crc_ok) return leave_broken(std::move(piece), is_first, ours);
+      if (!ours || !piece.commit.crc_ok) {
+        return leave_broken(std::move(piece), is_first, expected);
+      }
       at = piece.next;
       keep(std::move(piece), LogState::replayable);
     }
@@ -182,10 +187,10 @@ class AreaScan {
 
   // The fast commits that recovery takes end before `piece`: in damage, in a write that the crash
   // tore, or in what older ones left behind.
-  LogBlock leave_broken(Piece piece, bool is_first, bool ours) {
+  LogBlock leave_broken(Piece piece, bool is_first, Tid expected) {
     const LogBlock at = piece.commit.log_block;
     const LogBlock next = piece.next;
-    if (ours) {
+    if (piece.has_tail && piece.commit.tid == expected) {
       report(finding::kFastCommitChecksum, piece);
       if (is_first) report(finding::kFastCommitTorn, piece);
       keep(std::move(piece), LogState::corrupt);
@@ -200,7 +205,7 @@ class AreaScan {
     }
     if (piece.has_tail || piece.commit.tags.empty()) return at;  // stale, or nothing at all
     if (piece.broke_off_inside) report(finding::kFastCommitTlv, piece, piece.why);
-    piece.commit.tid = *scan_.expected;
+    piece.commit.tid = expected;
     keep(std::move(piece), LogState::incomplete);
     return next;
   }
@@ -213,8 +218,8 @@ class AreaScan {
       at = piece.next;
       if (!piece.has_tail || !piece.commit.crc_ok) continue;
       const bool lost = scan_.expected && piece.commit.tid == *scan_.expected;
-      const bool unreachable = scan_.expected && scan_.ring_failed &&
-                               piece.commit.tid.after(*scan_.expected);
+      const bool unreachable =
+          scan_.expected && scan_.ring_failed && piece.commit.tid.after(*scan_.expected);
       if ((lost || unreachable) && !std::exchange(reported, true)) {
         report(lost ? finding::kFastCommitHole : finding::kFastCommitUnreachable, piece);
       }

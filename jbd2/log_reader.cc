@@ -20,8 +20,8 @@ std::optional<FastCommitScan> fast_commit_area(const LogSuperblock& superblock,
   }
   const std::uint32_t length = superblock.stored_fast_commit_blocks();
   const std::uint32_t end = superblock.block_count();
-  if (superblock.version() == 1 || superblock.features().has(feature::kFastCommit) ||
-      length == 0 || length >= end - geometry.first().value()) {
+  if (superblock.version() == 1 || superblock.features().has(feature::kFastCommit) || length == 0 ||
+      length >= end - geometry.first().value()) {
     return std::nullopt;
   }
   return FastCommitScan{LogBlock{end - length + 1}, LogBlock{end}, std::nullopt};
@@ -31,20 +31,28 @@ std::optional<FastCommitScan> fast_commit_area(const LogSuperblock& superblock,
 
 std::string_view to_string(LogState state) noexcept {
   switch (state) {
-    case LogState::replayable: return "replayable";
-    case LogState::stale: return "stale";
-    case LogState::incomplete: return "incomplete";
-    case LogState::corrupt: return "corrupt";
+    case LogState::replayable:
+      return "replayable";
+    case LogState::stale:
+      return "stale";
+    case LogState::incomplete:
+      return "incomplete";
+    case LogState::corrupt:
+      return "corrupt";
   }
   return "";
 }
 
 std::string_view to_string(Verdict verdict) noexcept {
   switch (verdict) {
-    case Verdict::none: return "none";
-    case Verdict::good: return "good";
-    case Verdict::bad: return "bad";
-    case Verdict::torn: return "torn";
+    case Verdict::none:
+      return "none";
+    case Verdict::good:
+      return "good";
+    case Verdict::bad:
+      return "bad";
+    case Verdict::torn:
+      return "torn";
   }
   return "";
 }

@@ -60,9 +60,9 @@ struct ControlBlock {  // descriptor, revoke or commit block
 
 struct LogTransaction {
   Tid tid;
-  LogBlock first;                   // its first block: descriptor, revoke or (if empty) commit
-  std::optional<LogBlock> commit;   // its commit block, if there is one
-  std::optional<CommitTime> time;   // of the commit block
+  LogBlock first;                  // its first block: descriptor, revoke or (if empty) commit
+  std::optional<LogBlock> commit;  // its commit block, if there is one
+  std::optional<CommitTime> time;  // of the commit block
   LogState state = LogState::incomplete;
   // Recovery walks it: it lies before the end of the log. Of a corrupt transaction, single blocks
   // are then bad and the others good; false if recovery stops before it.
@@ -78,26 +78,26 @@ struct LogTransaction {
 // One TLV of a fast commit. Which fields count depends on the tag (fast_commit.h).
 struct FastCommitEntry {
   FcTag tag = FcTag::pad;
-  LogBlock log_block;         // where it stands,
-  std::uint32_t offset = 0;   // its header's byte in that block
-  std::uint32_t length = 0;   // of its value
-  Ino ino{0};                 // add_range, del_range, creat, link, unlink, inode
-  Ino parent{0};              // creat, link, unlink
-  std::string name;           // creat, link, unlink; any bytes
-  LogicalBlock lblk{0};       // add_range, del_range
-  FsBlock pblk{0};            // add_range
-  std::uint32_t len = 0;      // add_range, del_range: blocks; inode: bytes of the inode
-  bool unwritten = false;     // add_range
-  Tid tid;                    // head, tail
-  std::uint32_t features = 0; // head
+  LogBlock log_block;          // where it stands,
+  std::uint32_t offset = 0;    // its header's byte in that block
+  std::uint32_t length = 0;    // of its value
+  Ino ino{0};                  // add_range, del_range, creat, link, unlink, inode
+  Ino parent{0};               // creat, link, unlink
+  std::string name;            // creat, link, unlink; any bytes
+  LogicalBlock lblk{0};        // add_range, del_range
+  FsBlock pblk{0};             // add_range
+  std::uint32_t len = 0;       // add_range, del_range: blocks; inode: bytes of the inode
+  bool unwritten = false;      // add_range
+  Tid tid;                     // head, tail
+  std::uint32_t features = 0;  // head
 };
 
 struct LogFastCommit {
-  Tid tid;                    // of its TAIL (or HEAD, if there is no TAIL)
-  LogBlock log_block;         // its first block
+  Tid tid;             // of its TAIL (or HEAD, if there is no TAIL)
+  LogBlock log_block;  // its first block
   std::uint32_t blocks = 0;
   LogState state = LogState::incomplete;
-  bool crc_ok = false;        // false also if there is no TAIL
+  bool crc_ok = false;  // false also if there is no TAIL
   std::vector<FastCommitEntry> tags;
 };
 

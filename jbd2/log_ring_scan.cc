@@ -27,9 +27,9 @@ class LiveScan {
     while (step()) {
     }
     if (reader_.begun()) leave_incomplete();
-    if (!end_) end_ = expected_;
+    if (!end_known_) end_ = expected_;
     if (!unreadable_) look_behind_end();
-    scan_.end = *end_;
+    scan_.end = end_;
     scan_.rest_first = cursor_.at();
     scan_.rest_count = cursor_.left();
     return std::move(scan_);
@@ -57,8 +57,11 @@ class LiveScan {
         if (reader_.descriptor(*block, cursor_)) return true;
         report_loop();
         return false;
-      case BlockType::revoke: reader_.revoke(*block, cursor_); return true;
-      case BlockType::commit: return commit(*block);
+      case BlockType::revoke:
+        reader_.revoke(*block, cursor_);
+        return true;
+      case BlockType::commit:
+        return commit(*block);
       default:
         context_.findings.add(finding::kUnknownBlockType, {expected_, at, std::nullopt},
                               fmt::format("type {}", static_cast<std::uint32_t>(header->type)));
@@ -74,7 +77,8 @@ class LiveScan {
     if (interrupted_) return commit_behind_interrupted(before);
     // A commit time that goes back shows a leftover of an earlier life of the journal, whose other
     // checksums cannot match; the first transaction has nothing to be compared with.
-    const bool older = t.time->seconds < last_commit_s_;
+    const std::uint64_t commit_s = t.time.value_or(CommitTime{}).seconds;
+    const bool older = commit_s < last_commit_s_;
     const bool bad_commit = t.commit_checksum == Verdict::bad;
     if ((reader_.suspect() || bad_commit) && older) return leave_leftover(before);
     if (reader_.suspect() || reader_.revoke_unusable()) return fail_transaction();
@@ -89,7 +93,7 @@ class LiveScan {
     reader_.report();
     t.before_end = true;
     t.state = reader_.block_unusable() ? LogState::corrupt : LogState::replayable;
-    last_commit_s_ = t.time->seconds;
+    last_commit_s_ = commit_s;
     scan_.end_block = cursor_.at();
     close_transaction();
     return true;
@@ -108,11 +112,16 @@ class LiveScan {
     reader_ = TransactionReader(context_, expected_, cursor_.at());
   }
 
+  void set_end() {
+    end_ = expected_;
+    end_known_ = true;
+  }
+
   // Damage that recovery cannot pass: the log ends before this transaction.
   bool fail_transaction() {
     reader_.report();
     reader_.transaction().state = LogState::corrupt;
-    end_ = expected_;
+    set_end();
     scan_.failed = true;
     close_transaction();
     return false;
@@ -121,9 +130,9 @@ class LiveScan {
   // With asynchronous commits the commit block may reach the disk before the blocks that it
   // covers, so a bad checksum is the sign of an interrupted commit, unless another one follows.
   bool suspend_transaction() {
-    end_ = expected_;
+    set_end();
     reader_.transaction().state = LogState::incomplete;
-    interrupted_ = std::exchange(reader_, TransactionReader(context_, expected_, cursor_.at()));
+    interrupted_ = std::make_unique<TransactionReader>(std::move(reader_));
     expected_ = expected_.next();
     reader_ = TransactionReader(context_, expected_, cursor_.at());
     return true;
@@ -197,9 +206,9 @@ class LiveScan {
       expected_ = evidence->tid;
       scan_.failed = true;
       context_.findings.add(
-          finding::kTransactionHole, {*end_, scan_.end_block, std::nullopt},
+          finding::kTransactionHole, {end_, scan_.end_block, std::nullopt},
           fmt::format("transaction {} is not whole, and block {} belongs to transaction {}",
-                      end_->value(), cursor_.at().value(), expected_.value()));
+                      end_.value(), cursor_.at().value(), expected_.value()));
       reader_ = TransactionReader(context_, expected_, cursor_.at());
     }
     while (step_behind_end()) {
@@ -224,10 +233,10 @@ class LiveScan {
       if (!block) return std::nullopt;
       const auto header = BlockHeader::parse(*block);
       if (!header) continue;
-      if (header->tid == *end_ && header->type != BlockType::commit) continue;
+      if (header->tid == end_ && header->type != BlockType::commit) continue;
       if (!is_log_block(*header, *block)) continue;  // says nothing
-      if (header->tid == end_->next()) return Continuation{header->tid, cursor};
-      if (header->tid != *end_ || context_.format.async_commit) return std::nullopt;
+      if (header->tid == end_.next()) return Continuation{header->tid, cursor};
+      if (header->tid != end_ || context_.format.async_commit) return std::nullopt;
       return Continuation{header->tid, cursor};
     }
     return std::nullopt;
@@ -244,7 +253,8 @@ class LiveScan {
         const auto commit = CommitBlock::parse(block);
         return commit && commit->checksum() == commit_checksum(format.seed, block);
       }
-      default: return false;
+      default:
+        return false;
     }
   }
 
@@ -256,9 +266,15 @@ class LiveScan {
     const auto header = BlockHeader::parse(*block);
     if (!header || header->tid != expected_ || !is_log_block(*header, *block)) return false;
     switch (header->type) {
-      case BlockType::descriptor: return reader_.descriptor(*block, cursor_, true);
-      case BlockType::revoke: reader_.revoke(*block, cursor_); return true;
-      default: reader_.commit(*block, cursor_); leave_unreachable(); return true;
+      case BlockType::descriptor:
+        return reader_.descriptor(*block, cursor_, true);
+      case BlockType::revoke:
+        reader_.revoke(*block, cursor_);
+        return true;
+      default:
+        reader_.commit(*block, cursor_);
+        leave_unreachable();
+        return true;
     }
   }
 
@@ -266,10 +282,11 @@ class LiveScan {
   RingScan scan_;
   RingCursor cursor_;
   Tid expected_;
-  std::optional<Tid> end_;  // once it is known before the walk ends
+  Tid end_;                 // first tid that recovery does not take,
+  bool end_known_ = false;  // which may be known before the walk ends
   std::uint64_t last_commit_s_ = 0;
   TransactionReader reader_;
-  std::optional<TransactionReader> interrupted_;
+  std::unique_ptr<TransactionReader> interrupted_;  // its commit block did not match
   bool looped_ = false;
   bool leftover_ = false;  // the log ends before blocks of an earlier life
   bool unreadable_ = false;
@@ -294,9 +311,9 @@ std::vector<LogTransaction> scan_stale(const ScanContext& context, LogBlock firs
   for (RingCursor cursor(context.geometry, first, count); !cursor.done();) {
     const auto block = context.source.read(cursor.at());
     const auto header = block ? BlockHeader::parse(*block) : std::nullopt;
-    const bool known = header && (header->type == BlockType::descriptor ||
-                                  header->type == BlockType::revoke ||
-                                  header->type == BlockType::commit);
+    const bool known =
+        header && (header->type == BlockType::descriptor || header->type == BlockType::revoke ||
+                   header->type == BlockType::commit);
     if (!known) {  // a data block whose descriptor is overwritten, or nothing at all
       close();
       cursor.step();
@@ -307,9 +324,16 @@ std::vector<LogTransaction> scan_stale(const ScanContext& context, LogBlock firs
       reader = std::make_unique<TransactionReader>(context, header->tid, cursor.at());
     }
     switch (header->type) {
-      case BlockType::descriptor: reader->descriptor(*block, cursor, true); break;
-      case BlockType::revoke: reader->revoke(*block, cursor); break;
-      default: reader->commit(*block, cursor); close(); break;
+      case BlockType::descriptor:
+        reader->descriptor(*block, cursor, true);
+        break;
+      case BlockType::revoke:
+        reader->revoke(*block, cursor);
+        break;
+      default:
+        reader->commit(*block, cursor);
+        close();
+        break;
     }
   }
   close();

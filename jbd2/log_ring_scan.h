@@ -24,10 +24,10 @@ struct ScanContext {
 
 struct RingScan {
   std::vector<LogTransaction> transactions;
-  Tid end;               // first tid that recovery does not take
-  LogBlock end_block;    // behind the last transaction that it takes
-  bool failed = false;   // the log ends in damage, not where the last commit ended
-  LogBlock rest_first;   // what the walk did not look at: the older generations,
+  Tid end;                       // first tid that recovery does not take
+  LogBlock end_block;            // behind the last transaction that it takes
+  bool failed = false;           // the log ends in damage, not where the last commit ended
+  LogBlock rest_first;           // what the walk did not look at: the older generations,
   std::uint32_t rest_count = 0;  // in ring order
 };
 

@@ -14,10 +14,14 @@ namespace {
 Verdict worse(Verdict a, Verdict b) noexcept {
   const auto rank = [](Verdict v) {
     switch (v) {
-      case Verdict::none: return 0;
-      case Verdict::good: return 1;
-      case Verdict::torn: return 2;
-      case Verdict::bad: return 3;
+      case Verdict::none:
+        return 0;
+      case Verdict::good:
+        return 1;
+      case Verdict::torn:
+        return 2;
+      case Verdict::bad:
+        return 3;
     }
     return 0;
   };
@@ -27,9 +31,7 @@ Verdict worse(Verdict a, Verdict b) noexcept {
 }  // namespace
 
 TransactionReader::TransactionReader(const ScanContext& context, Tid tid, LogBlock first)
-    : context_(&context),
-      findings_(context.options.max_findings),
-      sum_(kTransactionChecksumSeed) {
+    : context_(&context), findings_(context.options.max_findings), sum_(kTransactionChecksumSeed) {
   transaction_.tid = tid;
   transaction_.first = first;
 }
@@ -126,8 +128,7 @@ void TransactionReader::revoke(ByteSpan block, RingCursor& cursor) {
   }
   if (const auto parsed = parse_revoke(context_->format, block, revoked_); !parsed) {
     revoke_unusable_ = true;
-    findings_.add(finding::kRevokeCount, {transaction_.tid, at, std::nullopt},
-                  parsed.error().what);
+    findings_.add(finding::kRevokeCount, {transaction_.tid, at, std::nullopt}, parsed.error().what);
   }
   for (const FsBlock b : revoked_) transaction_.revoked.push_back({b, at});
   cursor.step();
@@ -140,8 +141,8 @@ void TransactionReader::commit(ByteSpan block, RingCursor& cursor) {
   Verdict verdict = Verdict::none;
   if (format.checksums == ChecksumMode::v1) {
     // All zero: the transaction was committed before the feature was switched on.
-    const bool unused = parsed->checksum_type() == 0 && parsed->checksum_size() == 0 &&
-                        parsed->checksum() == 0;
+    const bool unused =
+        parsed->checksum_type() == 0 && parsed->checksum_size() == 0 && parsed->checksum() == 0;
     const bool matches = parsed->checksum_type() == CommitBlock::kChecksumTypeCrc32 &&
                          parsed->checksum_size() == CommitBlock::kChecksumSizeCrc32 &&
                          parsed->checksum() == sum_;

@@ -41,8 +41,8 @@ class TransactionReader {
   TransactionReader(const ScanContext& context, Tid tid, LogBlock first);
 
   // A descriptor block, whose bytes are `block`, and the data blocks behind it; moves the cursor
-  // behind them. False if the ring had no room for as many, or if `stop_at_control` and a data block
-  // begins with the magic, which no logged block does: the cursor is then at that block.
+  // behind them. False if the ring had no room for as many, or if `stop_at_control` and a data
+  // block begins with the magic, which no logged block does: the cursor is then at that block.
   bool descriptor(ByteSpan block, RingCursor& cursor, bool stop_at_control = false);
   void revoke(ByteSpan block, RingCursor& cursor);
   void commit(ByteSpan block, RingCursor& cursor);

@@ -17,9 +17,14 @@ Tag parse_tag(const TagLayout& layout, ByteSpan raw) {
   Tag tag{.fs_block = FsBlock{block}};
   tag.flags = layout.wide_flags ? get_be<std::uint32_t>(raw, 4) : get_be<std::uint16_t>(raw, 6);
   switch (layout.checksum) {
-    case TagLayout::Checksum::none: break;
-    case TagLayout::Checksum::low16: tag.checksum = get_be<std::uint16_t>(raw, 4); break;
-    case TagLayout::Checksum::full32: tag.checksum = get_be<std::uint32_t>(raw, 12); break;
+    case TagLayout::Checksum::none:
+      break;
+    case TagLayout::Checksum::low16:
+      tag.checksum = get_be<std::uint16_t>(raw, 4);
+      break;
+    case TagLayout::Checksum::full32:
+      tag.checksum = get_be<std::uint32_t>(raw, 12);
+      break;
   }
   return tag;
 }
@@ -33,11 +38,14 @@ void build_tag(const TagLayout& layout, const Tag& tag, MutableByteSpan raw) {
     set_be(raw, 6, static_cast<std::uint16_t>(tag.flags));
   }
   switch (layout.checksum) {
-    case TagLayout::Checksum::none: break;
+    case TagLayout::Checksum::none:
+      break;
     case TagLayout::Checksum::low16:
       set_be(raw, 4, static_cast<std::uint16_t>(tag.checksum));
       break;
-    case TagLayout::Checksum::full32: set_be(raw, 12, tag.checksum); break;
+    case TagLayout::Checksum::full32:
+      set_be(raw, 12, tag.checksum);
+      break;
   }
 }
 
@@ -68,9 +76,12 @@ Result<void> parse_descriptor(const LogFormat& format, ByteSpan block, std::vect
 bool tag_checksum_matches(const TagLayout& layout, const Tag& tag,
                           std::uint32_t checksum) noexcept {
   switch (layout.checksum) {
-    case TagLayout::Checksum::none: return true;
-    case TagLayout::Checksum::low16: return tag.checksum == (checksum & 0xFFFF);
-    case TagLayout::Checksum::full32: return tag.checksum == checksum;
+    case TagLayout::Checksum::none:
+      return true;
+    case TagLayout::Checksum::low16:
+      return tag.checksum == (checksum & 0xFFFF);
+    case TagLayout::Checksum::full32:
+      return tag.checksum == checksum;
   }
   return false;
 }

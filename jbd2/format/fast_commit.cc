@@ -16,15 +16,22 @@ constexpr std::uint32_t kExtentLengthMax = 32768;  // EXT_INIT_MAX_LEN
 
 bool legal_length(FcTag tag, std::size_t length, std::uint32_t inode_size) noexcept {
   switch (tag) {
-    case FcTag::add_range: return length == 16;
-    case FcTag::del_range: return length == 12;
+    case FcTag::add_range:
+      return length == 16;
+    case FcTag::del_range:
+      return length == 12;
     case FcTag::creat:
     case FcTag::link:
-    case FcTag::unlink: return length > 8 && length <= 8 + kNameMax;
-    case FcTag::inode: return length >= 4 + kInodeMin && length <= 4 + std::size_t{inode_size};
-    case FcTag::pad: return true;
-    case FcTag::tail: return length >= 8;
-    case FcTag::head: return length == 8;
+    case FcTag::unlink:
+      return length > 8 && length <= 8 + kNameMax;
+    case FcTag::inode:
+      return length >= 4 + kInodeMin && length <= 4 + std::size_t{inode_size};
+    case FcTag::pad:
+      return true;
+    case FcTag::tail:
+      return length >= 8;
+    case FcTag::head:
+      return length == 8;
   }
   return false;
 }
@@ -45,15 +52,24 @@ void append_header(std::vector<std::byte>& out, FcTag tag, std::size_t length) {
 
 std::string_view to_string(FcTag tag) noexcept {
   switch (tag) {
-    case FcTag::add_range: return "add_range";
-    case FcTag::del_range: return "del_range";
-    case FcTag::creat: return "creat";
-    case FcTag::link: return "link";
-    case FcTag::unlink: return "unlink";
-    case FcTag::inode: return "inode";
-    case FcTag::pad: return "pad";
-    case FcTag::tail: return "tail";
-    case FcTag::head: return "head";
+    case FcTag::add_range:
+      return "add_range";
+    case FcTag::del_range:
+      return "del_range";
+    case FcTag::creat:
+      return "creat";
+    case FcTag::link:
+      return "link";
+    case FcTag::unlink:
+      return "unlink";
+    case FcTag::inode:
+      return "inode";
+    case FcTag::pad:
+      return "pad";
+    case FcTag::tail:
+      return "tail";
+    case FcTag::head:
+      return "head";
   }
   return "";
 }
@@ -123,8 +139,7 @@ void FcAddRange::build(std::vector<std::byte>& out) const {
 FcDelRange FcDelRange::parse(const FcTlv& tlv) {
   CHECK(tlv.tag == FcTag::del_range);
   return {Ino{get_le<std::uint32_t>(tlv.value, 0)},
-          LogicalBlock{get_le<std::uint32_t>(tlv.value, 4)},
-          get_le<std::uint32_t>(tlv.value, 8)};
+          LogicalBlock{get_le<std::uint32_t>(tlv.value, 4)}, get_le<std::uint32_t>(tlv.value, 8)};
 }
 
 void FcDelRange::build(std::vector<std::byte>& out) const {
@@ -137,11 +152,11 @@ void FcDelRange::build(std::vector<std::byte>& out) const {
 FcDentry FcDentry::parse(const FcTlv& tlv) {
   CHECK(tlv.tag == FcTag::creat || tlv.tag == FcTag::link || tlv.tag == FcTag::unlink);
   const ByteSpan name = tlv.value.subspan(8);
-  return {tlv.tag, Ino{get_le<std::uint32_t>(tlv.value, 0)},
-          Ino{get_le<std::uint32_t>(tlv.value, 4)},
-          // Bytes are seen as characters, never the other way round.
-          std::string_view(reinterpret_cast<const char*>(name.data()),  // NOLINT(*-reinterpret-cast)
-                           name.size())};
+  return {
+      tlv.tag, Ino{get_le<std::uint32_t>(tlv.value, 0)}, Ino{get_le<std::uint32_t>(tlv.value, 4)},
+      // Bytes are seen as characters, never the other way round.
+      std::string_view(reinterpret_cast<const char*>(name.data()),  // NOLINT(*-reinterpret-cast)
+                       name.size())};
 }
 
 void FcDentry::build(std::vector<std::byte>& out) const {

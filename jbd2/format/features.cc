@@ -4,10 +4,14 @@ namespace jbdlab::jbd2 {
 
 std::string_view to_string(ChecksumMode mode) noexcept {
   switch (mode) {
-    case ChecksumMode::none: return "none";
-    case ChecksumMode::v1: return "v1";
-    case ChecksumMode::v2: return "v2";
-    case ChecksumMode::v3: return "v3";
+    case ChecksumMode::none:
+      return "none";
+    case ChecksumMode::v1:
+      return "v1";
+    case ChecksumMode::v2:
+      return "v2";
+    case ChecksumMode::v3:
+      return "v3";
   }
   return "";
 }
@@ -19,9 +23,9 @@ std::vector<std::string> Features::names() const {
     std::uint32_t bits;
   };
   std::vector<std::string> names;
-  for (const Word& w : {Word{FeatureWord::compat, 'C', compat},
-                        Word{FeatureWord::incompat, 'I', incompat},
-                        Word{FeatureWord::ro_compat, 'R', ro_compat}}) {
+  for (const Word& w :
+       {Word{FeatureWord::compat, 'C', compat}, Word{FeatureWord::incompat, 'I', incompat},
+        Word{FeatureWord::ro_compat, 'R', ro_compat}}) {
     for (int index = 0; index < 32; ++index) {
       const std::uint32_t bit = std::uint32_t{1} << index;
       if ((w.bits & bit) == 0) continue;

@@ -20,14 +20,15 @@ struct Feature {
 
 namespace feature {
 using enum FeatureWord;
-inline constexpr Feature kChecksum{compat, 0x1, "journal_checksum"};  // the transaction checksum, v1
+inline constexpr Feature kChecksum{compat, 0x1,
+                                   "journal_checksum"};  // the transaction checksum, v1
 inline constexpr Feature kRevoke{incompat, 0x1, "journal_incompat_revoke"};
 inline constexpr Feature k64Bit{incompat, 0x2, "journal_64bit"};
 inline constexpr Feature kAsyncCommit{incompat, 0x4, "journal_async_commit"};
 inline constexpr Feature kChecksumV2{incompat, 0x8, "journal_checksum_v2"};
 inline constexpr Feature kChecksumV3{incompat, 0x10, "journal_checksum_v3"};
 inline constexpr Feature kFastCommit{incompat, 0x20, "fast_commit"};
-inline constexpr std::array kAll{kChecksum,    kRevoke,     k64Bit,     kAsyncCommit,
+inline constexpr std::array kAll{kChecksum,   kRevoke,     k64Bit,     kAsyncCommit,
                                  kChecksumV2, kChecksumV3, kFastCommit};
 }  // namespace feature
 
@@ -59,7 +60,8 @@ struct Features {
   }
   constexpr bool has_checksum_conflict() const noexcept {
     return int{has(feature::kChecksum)} + int{has(feature::kChecksumV2)} +
-               int{has(feature::kChecksumV3)} > 1;
+               int{has(feature::kChecksumV3)} >
+           1;
   }
   // Bits that a reader must understand and we do not know: a journal with any is refused.
   constexpr Features unknown() const noexcept {

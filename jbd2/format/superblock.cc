@@ -29,13 +29,14 @@ LogSuperblock LogSuperblock::create(const New& n) {
 
 Result<LogSuperblock> LogSuperblock::parse(ByteSpan block) {
   if (block.size() < kSize) {
-    return fail(Errc::truncated, fmt::format("a journal superblock has {} bytes, found {}", kSize,
-                                             block.size()));
+    return fail(Errc::truncated,
+                fmt::format("a journal superblock has {} bytes, found {}", kSize, block.size()));
   }
   const std::uint32_t magic = get_be<std::uint32_t>(block, 0);
   if (magic != kMagic) {
-    return fail(Errc::bad_magic, fmt::format("a journal superblock begins with {:08x}, found {:08x}",
-                                             kMagic, magic));
+    return fail(
+        Errc::bad_magic,
+        fmt::format("a journal superblock begins with {:08x}, found {:08x}", kMagic, magic));
   }
   const std::uint32_t type = get_be<std::uint32_t>(block, 4);
   if (type != static_cast<std::uint32_t>(BlockType::superblock_v1) &&
@@ -77,8 +78,7 @@ Uuid LogSuperblock::uuid() const noexcept {
 Uuid LogSuperblock::user(std::size_t index) const {
   CHECK(index < kUserCountMax);
   Uuid uuid;
-  std::ranges::copy(ByteSpan(raw_).subspan(0x100 + index * uuid.size(), uuid.size()),
-                    uuid.begin());
+  std::ranges::copy(ByteSpan(raw_).subspan(0x100 + index * uuid.size(), uuid.size()), uuid.begin());
   return uuid;
 }
 

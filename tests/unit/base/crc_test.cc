@@ -60,9 +60,7 @@ TEST_P(Crc, HasTheCheckValues) {
   EXPECT_EQ(GetParam().function(0, bytes_of(kDigits)), GetParam().of_digits_from_zero);
 }
 
-TEST_P(Crc, OfNothingIsTheSeed) {
-  EXPECT_EQ(GetParam().function(0x1234'5678, {}), 0x1234'5678U);
-}
+TEST_P(Crc, OfNothingIsTheSeed) { EXPECT_EQ(GetParam().function(0x1234'5678, {}), 0x1234'5678U); }
 
 TEST_P(Crc, ContinuesAtEverySplit) {
   const std::vector<std::byte> bytes = noise(600);

@@ -84,8 +84,7 @@ TEST_P(Layout, FullDescriptorIsParsedAgain) {
   std::vector<Tag> tags(7);
   ASSERT_TRUE(parse_descriptor(f, block, tags));
   EXPECT_EQ(tags, want);
-  EXPECT_EQ(BlockHeader::parse(block),
-            (BlockHeader{BlockType::descriptor, Tid{0xFFFF'FFFF}}));
+  EXPECT_EQ(BlockHeader::parse(block), (BlockHeader{BlockType::descriptor, Tid{0xFFFF'FFFF}}));
   if (f.has_block_checksums()) {
     EXPECT_TRUE(tail_checksum_ok(f.seed, block));
   }

@@ -96,10 +96,9 @@ TEST(LogSuperblock, RefusesWhatIsNone) {
 TEST(Features, HaveDumpe2fsNames) {
   const Features f{0x1001, 0x3F | 0x80, 0x8};
   const std::vector<std::string> want{
-      "journal_checksum",     "FEATURE_C12",         "journal_incompat_revoke",
-      "journal_64bit",        "journal_async_commit", "journal_checksum_v2",
-      "journal_checksum_v3",  "fast_commit",          "FEATURE_I7",
-      "FEATURE_R3"};
+      "journal_checksum",     "FEATURE_C12",         "journal_incompat_revoke", "journal_64bit",
+      "journal_async_commit", "journal_checksum_v2", "journal_checksum_v3",     "fast_commit",
+      "FEATURE_I7",           "FEATURE_R3"};
   EXPECT_EQ(f.names(), want);
   EXPECT_EQ(f.unknown(), (Features{0, 0x80, 8}));
   EXPECT_TRUE(f.has_checksum_conflict());
@@ -146,8 +145,8 @@ const Rule kRules[] = {
      "superblock-length", false},
     {"first_is_zero", [](LogSuperblock& s) { s.set_first(LogBlock{0}); }, "superblock-first",
      false},
-    {"first_is_the_end", [](LogSuperblock& s) { s.set_first(LogBlock{16640}); },
-     "superblock-first", false},
+    {"first_is_the_end", [](LogSuperblock& s) { s.set_first(LogBlock{16640}); }, "superblock-first",
+     false},
     {"start_is_in_the_fast_commit_area",
      [](LogSuperblock& s) {
        s.set_features({0, 0x20, 0});

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "jbd2/format/commit.h"
 #include "jbd2/format/csum.h"
 #include "jbd2/format/descriptor.h"
 #include "jbd2/format/fast_commit.h"
-#include "base/crc32c.h"
 #include "tests/unit/jbd2/log_support.h"
 
 namespace jbdlab::jbd2 {

@@ -1,5 +1,5 @@
-// The journals of tests/corpus/images: what kernels wrote, held against what debugfs logdump says of
-// the ring and what the kernel replayed of the fast commits.
+// The journals of tests/corpus/images: what kernels wrote, held against what debugfs logdump says
+// of the ring and what the kernel replayed of the fast commits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -171,8 +171,8 @@ void Corpus::damage_is_found_and_nothing_else() {
     }
     const bool warned = std::ranges::any_of(
         log->findings, [](const Finding& f) { return f.severity != Severity::note; });
-    const bool want = kWarned.contains(GetParam()) ||
-                      (damaged(GetParam()) && !kInvisible.contains(GetParam()));
+    const bool want =
+        kWarned.contains(GetParam()) || (damaged(GetParam()) && !kInvisible.contains(GetParam()));
     EXPECT_EQ(warned, want) << finding_ids(*log);
   }
 }

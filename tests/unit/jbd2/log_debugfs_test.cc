@@ -18,15 +18,15 @@ namespace {
 
 struct Row {
   const char* name;
-  const char* mkfs_features;   // for mke2fs -O
-  const char* journal_open;    // options of debugfs journal_open
+  const char* mkfs_features;  // for mke2fs -O
+  const char* journal_open;   // options of debugfs journal_open
   std::uint32_t block_size;
   std::uint32_t tag_size;
   ChecksumMode checksums;
   std::string_view states;
 };
-// With "-c", and without metadata_csum, debugfs turns on v1. Its sum for a transaction of revokes only
-// is not the kernel's, and Linux 6.18 and e2fsck 1.47 call that transaction corrupt, too.
+// With "-c", and without metadata_csum, debugfs turns on v1. Its sum for a transaction of revokes
+// only is not the kernel's, and Linux 6.18 and e2fsck 1.47 call that transaction corrupt, too.
 constexpr Row kRows[] = {
     {"v3_64bit", "64bit,metadata_csum", "-c -v 3", 4096, 16, ChecksumMode::v3,
      "1 replayable, 2 replayable"},

@@ -53,8 +53,8 @@ void expect_same(const LogTransaction& read, const TransactionImage& written, Te
 
 TransactionImage random_image(Random& random, TestJournal& journal, std::uint32_t most) {
   const LogFormat format = journal.format();
-  TransactionImage image{.tid = {}, .time = {1000, random.below(1'000'000'000)}, .revoked = {},
-                         .blocks = {}};
+  TransactionImage image{
+      .tid = {}, .time = {1000, random.below(1'000'000'000)}, .revoked = {}, .blocks = {}};
   const auto number = [&] {
     return FsBlock{format.is_64bit ? random.next() >> 16 : random.next() >> 32};
   };
@@ -188,8 +188,7 @@ TEST(LogWriter, RefusesATransactionLongerThanTheRing) {
   TestJournal journal({.checksums = ChecksumMode::none});
   TransactionImage image{.tid = Tid{2}, .time = {}, .revoked = {}, .blocks = {}};
   image.blocks.resize(1090, {FsBlock{1}, journal.block("x")});
-  const auto written =
-      write_transaction(journal.format(), journal.geometry(), LogBlock{1}, image);
+  const auto written = write_transaction(journal.format(), journal.geometry(), LogBlock{1}, image);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, Errc::no_space);
   EXPECT_EQ(written.error().what, "the transaction needs 1105 blocks, and the log has 1099");

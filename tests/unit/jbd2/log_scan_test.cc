@@ -62,8 +62,8 @@ const Row kRows[] = {
      "2 replayable, 3 replayable", "", 4},
     {"last_tag_lost", kNone,  // the descriptor now claims more blocks than it has
      [](TestJournal& j) { j.flip(LogBlock{6}, 12 + 12 + 16 + 12 + 7, tag_flag::kLastTag); },
-     "2 replayable, 3 incomplete, 3 corrupt, 4 corrupt",
-     "transaction-hole unreachable unreachable", 3},
+     "2 replayable, 3 incomplete, 3 corrupt, 4 corrupt", "transaction-hole unreachable unreachable",
+     3},
     {"descriptor_checksum", kV3, [](TestJournal& j) { j.flip(LogBlock{6}, 500); },
      "2 replayable, 3 corrupt, 4 corrupt", "descriptor-checksum unreachable", 3},
     {"descriptor_checksum_v2", kV2, [](TestJournal& j) { j.flip(LogBlock{6}, 500); },
@@ -203,9 +203,9 @@ TEST(ScanDetails, FindingSaysWhereAndWhat) {
 TEST(ScanDetails, TagsThatPointNowhereAreFound) {
   TestJournal journal(kNone);
   journal.add_blocks(3);  // blocks 100, 101, 102
-  const LogReadOptions options{.fs_block_count = 102,
-                               .journal_blocks = {{FsBlock{10}, FsBlock{20}},
-                                                  {FsBlock{99}, FsBlock{101}}}};
+  const LogReadOptions options{
+      .fs_block_count = 102,
+      .journal_blocks = {{FsBlock{10}, FsBlock{20}}, {FsBlock{99}, FsBlock{101}}}};
   const auto log = journal.read(options);
   ASSERT_TRUE(log);
   EXPECT_EQ(finding_ids(*log), "tag-in-journal tag-out-of-range");
@@ -335,7 +335,8 @@ TEST(Findings, HaveDifferentIdsAndSentences) {
   const auto kinds = finding_kinds();
   EXPECT_EQ(kinds.size(), 36U);
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    EXPECT_EQ(kinds[i]->id.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string_view::npos);
+    EXPECT_EQ(kinds[i]->id.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"),
+              std::string_view::npos);
     EXPECT_FALSE(kinds[i]->sentence.empty());
     for (std::size_t k = 0; k < i; ++k) EXPECT_NE(kinds[i]->id, kinds[k]->id);
   }

@@ -84,7 +84,8 @@ inline Features features_of(const JournalKind& kind) {
 // A journal in memory that transactions are written to one after another.
 class TestJournal {
  public:
-  explicit TestJournal(const JournalKind& kind, Tid first_tid = Tid{2}, LogBlock start = LogBlock{1})
+  explicit TestJournal(const JournalKind& kind, Tid first_tid = Tid{2},
+                       LogBlock start = LogBlock{1})
       : superblock_(LogSuperblock::create({.block_size = kind.block_size,
                                            .block_count = kind.block_count,
                                            .first = LogBlock{1},
@@ -151,7 +152,9 @@ class TestJournal {
   }
   void zero(LogBlock at) { source_.put(at, BlockRef::zeros(source_.block_size())); }
 
-  Result<LogContents> read(const LogReadOptions& options = {}) { return read_log(source_, options); }
+  Result<LogContents> read(const LogReadOptions& options = {}) {
+    return read_log(source_, options);
+  }
 
  private:
   LogSuperblock superblock_;
