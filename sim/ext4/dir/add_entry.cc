@@ -157,21 +157,22 @@ Task<KResult<Directories::Added>> Directories::add_hashed(Thread& thread, Inode&
   for (;;) {
     KResult<std::optional<Path>> probed = co_await probe(dir, entry.name);
     if (!probed) co_return std::unexpected(probed.error());
-    if (!*probed) co_return Added::bad_index;
-    Path& path = **probed;
-    const KResult<Buffer*> leaf = co_await read_block(dir, path.frames.back().target(), Kind::leaf);
+    std::optional<Path> path = *std::move(probed);
+    if (!path) co_return Added::bad_index;
+    const KResult<Buffer*> leaf =
+        co_await read_block(dir, path->frames.back().target(), Kind::leaf);
     if (!leaf) co_return std::unexpected(leaf.error());
     if (*leaf == nullptr) co_return std::unexpected(Errno::euclean);
     co_await journal_.get_write_access(thread, **leaf);
     const KResult<Added> added = co_await add_to_block(thread, dir, **leaf, std::nullopt, entry);
     if (!added || *added == Added::yes) co_return added;
 
-    if (path.frames.back().full()) {
-      const KResult<IndexRoom> room = co_await make_index_room(thread, dir, path);
+    if (path->frames.back().full()) {
+      const KResult<IndexRoom> room = co_await make_index_room(thread, dir, *path);
       if (!room) co_return std::unexpected(room.error());
       if (*room == IndexRoom::path_changed) continue;
     }
-    const KResult<void> done = co_await split_and_add(thread, dir, **leaf, path, entry);
+    const KResult<void> done = co_await split_and_add(thread, dir, **leaf, *path, entry);
     if (!done) co_return std::unexpected(done.error());
     co_return Added::yes;
   }

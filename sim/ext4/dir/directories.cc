@@ -112,15 +112,16 @@ Task<KResult<std::optional<Directories::Found>>> Directories::lookup(Inode& dir,
 
   KResult<std::optional<Path>> probed = co_await probe(dir, name);
   if (!probed) co_return std::unexpected(probed.error());
-  if (!*probed) co_return co_await lookup_linear(dir, name, blocks_of(dir));
-  Path& path = **probed;
+  std::optional<Path> path = *std::move(probed);
+  if (!path) co_return co_await lookup_linear(dir, name, blocks_of(dir));
   for (;;) {
-    const KResult<Buffer*> leaf = co_await read_block(dir, path.frames.back().target(), Kind::leaf);
+    const KResult<Buffer*> leaf =
+        co_await read_block(dir, path->frames.back().target(), Kind::leaf);
     if (!leaf) co_return std::unexpected(leaf.error());
     if (*leaf == nullptr) co_return std::unexpected(Errno::euclean);
     const KResult<std::optional<Found>> found = search(dir, **leaf, name);
     if (!found || *found) co_return found;
-    const KResult<bool> more = co_await next_leaf(dir, path, path.hash);
+    const KResult<bool> more = co_await next_leaf(dir, *path, path->hash);
     if (!more) co_return std::unexpected(more.error());
     if (!*more) co_return std::nullopt;
   }
@@ -234,15 +235,15 @@ Task<KResult<void>> Directories::set_dotdot(Thread& thread, Inode& dir, Ino old_
                                             Ino new_parent) {
   const KResult<std::optional<Found>> found = co_await lookup_linear(dir, "..", 1);
   if (!found) co_return std::unexpected(found.error());
-  if (!*found || (*found)->ino != old_parent) co_return std::unexpected(Errno::euclean);
-  const Found dotdot = **found;
-  co_await journal_.get_write_access(thread, *dotdot.buffer);
-  set_dir_entry(format_, dotdot.buffer->data.mutate(), dotdot.offset, new_parent,
+  const std::optional<Found> dotdot = *found;
+  if (!dotdot || dotdot->ino != old_parent) co_return std::unexpected(Errno::euclean);
+  co_await journal_.get_write_access(thread, *dotdot->buffer);
+  set_dir_entry(format_, dotdot->buffer->data.mutate(), dotdot->offset, new_parent,
                 FileType::directory);
   if (is_hashed(dir)) {
-    dirty_index(thread, dir, *dotdot.buffer, IndexTable::of_root(format_));
+    dirty_index(thread, dir, *dotdot->buffer, IndexTable::of_root(format_));
   } else {
-    dirty_leaf(thread, dir, *dotdot.buffer);
+    dirty_leaf(thread, dir, *dotdot->buffer);
   }
   co_return KResult<void>{};
 }

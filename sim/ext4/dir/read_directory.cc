@@ -49,23 +49,23 @@ Task<KResult<std::vector<Directories::Entry>>> Directories::read_all(Inode& dir)
   if (is_hashed(dir)) {
     KResult<std::optional<Path>> probed = co_await probe(dir, std::nullopt);
     if (!probed) co_return std::unexpected(probed.error());
-    if (*probed) {
-      Path& path = **probed;
+    std::optional<Path> path = *std::move(probed);
+    if (path) {
       std::uint32_t dot_hash = 0;  // "." goes first, ".." behind all names of hash 0
-      for_each_entry(format_, path.frames.front().bytes(), [&](Entry entry) {
+      for_each_entry(format_, path->frames.front().bytes(), [&](Entry entry) {
         hashed.push_back({.hash = {.major = dot_hash, .minor = 0}, .entry = std::move(entry)});
         dot_hash = 2;
       });
       for (bool more = true; more;) {
         const KResult<Buffer*> leaf =
-            co_await read_block(dir, path.frames.back().target(), Kind::leaf);
+            co_await read_block(dir, path->frames.back().target(), Kind::leaf);
         if (!leaf) co_return std::unexpected(leaf.error());
         if (*leaf == nullptr) co_return std::unexpected(Errno::euclean);
         for_each_entry(format_, (*leaf)->data.bytes(), [&](Entry entry) {
-          const DirHash hash = path.hasher(entry.name);
+          const DirHash hash = path->hasher(entry.name);
           hashed.push_back({.hash = hash, .entry = std::move(entry)});
         });
-        const KResult<bool> next = co_await next_leaf(dir, path, std::nullopt);
+        const KResult<bool> next = co_await next_leaf(dir, *path, std::nullopt);
         if (!next) co_return std::unexpected(next.error());
         more = *next;
       }
