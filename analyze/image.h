@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "jbd2/finding.h"
 
-struct struct_ext2_filsys;  // of libext2fs
+struct struct_ext2_filsys;  // NOLINT(readability-identifier-naming): libext2fs calls it so
 
 namespace jbdlab::analyze {
 

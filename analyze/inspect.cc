@@ -56,6 +56,7 @@ JournalFacts facts_of(const jbd2::LogSuperblock& superblock) {
           .checksum_ok = superblock.checksum_ok()};
 }
 
+// Reads and judges it; nothing if there is none.
 std::optional<jbd2::LogSuperblock> read_superblock(Subject& subject, jbd2::FindingLog& findings) {
   if (!subject.journal) return std::nullopt;
   const auto block = subject.journal->read(subject.superblock);
@@ -68,6 +69,10 @@ std::optional<jbd2::LogSuperblock> read_superblock(Subject& subject, jbd2::Findi
     findings.add(jbd2::finding::kSuperblockMagic, {}, superblock.error().what);
     return std::nullopt;
   }
+  jbd2::check_superblock(
+      *superblock,
+      {.block_size = subject.journal->block_size(), .block_count = subject.journal->block_count()},
+      findings);
   return *superblock;
 }
 
@@ -82,13 +87,7 @@ InspectReport inspect(Subject& subject) {
   jbd2::FindingLog findings;
   for (const jbd2::Finding& finding : subject.findings) findings.add(finding);
   const auto superblock = read_superblock(subject, findings);
-  if (superblock) {
-    jbd2::check_superblock(*superblock,
-                           {.block_size = subject.journal->block_size(),
-                            .block_count = subject.journal->block_count()},
-                           findings);
-    report.journal = facts_of(*superblock);
-  }
+  if (superblock) report.journal = facts_of(*superblock);
   const jbd2::Features journal_features = superblock ? superblock->features() : jbd2::Features{};
   FsFeatures fs_features;
   if (subject.image) {

@@ -29,7 +29,7 @@ class RunBlockSource final : public jbd2::BlockSource {
   const std::vector<FileRun>& runs() const noexcept { return runs_; }
 
  private:
-  static constexpr std::size_t kWindowSize = 256 * 1024;  // fits a second-level cache
+  static constexpr std::size_t kWindowSize = 262'144;  // fits a second-level cache
 
   ByteSource* bytes_;
   std::uint32_t block_size_;

@@ -70,7 +70,10 @@ Result<LogReport> read_log_report(Subject& subject, const LogOptions& options) {
                               subject.image->superblock().inode_count(), options.inode->value()));
     }
   }
-  if (!subject.journal) return std::unexpected(*subject.journal_error);
+  if (!subject.journal) {
+    return std::unexpected(
+        subject.journal_error.value_or(Error{Errc::not_found, 0, "there is no journal"}));
+  }
   auto contents = jbd2::read_log(*subject.journal, read_options(subject, options));
   if (!contents) return std::unexpected(contents.error());
 
@@ -90,7 +93,7 @@ Result<LogReport> read_log_report(Subject& subject, const LogOptions& options) {
   report.findings = std::move(findings).finish();
 
   if (options.tids) keep_tids(report.contents, *options.tids);
-  if (options.inode) keep_inode(report.contents, *options.inode, *table_block);
+  if (options.inode && table_block) keep_inode(report.contents, *options.inode, *table_block);
   BlockKinds kinds(subject.image.get(), report.contents, *subject.journal);
   report.kinds = kinds_of(report.contents, kinds);
   return report;

@@ -13,6 +13,7 @@ using jbd2::FcTag;
 // 7, 1, 2, 3 as "1-3", "7".
 std::vector<std::string> ranges_of(const std::vector<jbd2::RevokedBlock>& revoked) {
   std::vector<std::uint64_t> blocks;
+  blocks.reserve(revoked.size());
   for (const jbd2::RevokedBlock& block : revoked) blocks.push_back(block.fs_block.value());
   std::sort(blocks.begin(), blocks.end());
   std::vector<std::string> words;

@@ -1,5 +1,6 @@
 #include <boost/program_options/value_semantic.hpp>
 #include <limits>
+#include <optional>
 
 #include "analyze/log_report.h"
 #include "analyze/report_json.h"
@@ -48,7 +49,9 @@ Result<analyze::LogOptions> log_options(const Arguments& arguments) {
   options.all = arguments.flag("all");
   const auto tids = parse_option(arguments, "tid", parse_tid_range);
   if (!tids) return std::unexpected(tids.error());
-  if (*tids) options.tids = {.first = (*tids)->first, .last = (*tids)->last};
+  if (const std::optional<TidRange>& range = *tids) {
+    options.tids = {.first = range->first, .last = range->last};
+  }
   const auto inode = parse_option(arguments, "inode", parse_inode);
   if (!inode) return std::unexpected(inode.error());
   options.inode = *inode;
