@@ -4,6 +4,10 @@
 # -O2 in every optimised build; no -march: a Release binary runs on any machine of its kind, and
 # what needs newer instructions (CRC32C) asks the processor at run time.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "Flags of Release" FORCE)
+if(JBDLAB_SANITIZE OR JBDLAB_FUZZ)
+  # Line numbers for their reports, and no time spent on more.
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1" CACHE STRING "Flags of RelWithDebInfo" FORCE)
+endif()
 
 find_program(JBDLAB_CCACHE ccache)
 mark_as_advanced(JBDLAB_CCACHE)
@@ -33,14 +37,8 @@ if(JBDLAB_TIDY)
 endif()
 
 # jbdlab_library(NAME DEPENDENCY...): all .cc below the current folder as library jbdlab_NAME.
-# A folder without one (all of it in headers) is an interface library.
 function(jbdlab_library name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
-  if(sources)
-    add_library(jbdlab_${name} STATIC ${sources})
-    target_link_libraries(jbdlab_${name} PUBLIC jbdlab_options ${ARGN})
-  else()
-    add_library(jbdlab_${name} INTERFACE)
-    target_link_libraries(jbdlab_${name} INTERFACE jbdlab_options ${ARGN})
-  endif()
+  add_library(jbdlab_${name} STATIC ${sources})
+  target_link_libraries(jbdlab_${name} PUBLIC jbdlab_options ${ARGN})
 endfunction()
