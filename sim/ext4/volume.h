@@ -120,7 +120,7 @@ class GroupDesc {
       : geometry_(&geometry),
         buffer_(&buffer),
         group_(group),
-        offset_(group.value() % geometry.descs_per_block() * geometry.desc_size) {}
+        offset_(std::size_t{group.value() % geometry.descs_per_block()} * geometry.desc_size) {}
 
   Buffer& buffer() const noexcept { return *buffer_; }
   FsBlock block_bitmap() const { return FsBlock{pair(0x00, 0x20)}; }
