@@ -310,8 +310,9 @@ struct GoalRow {
 constexpr GoalRow kGoals[] = {
     {"AFileBeginsInTheSecondGroupOfItsFlexGroup", "", "1G", true, 5, 7, false, 32768},
     {"ADirectoryBeginsInTheFirst", "", "1G", true, 5, 7, true, 0},
-    {"WithSmallFlexGroupsBothBeginInTheirOwn", "-G 2", "1G", true, 5, 7, false, 5 * 32768},
-    {"WithoutDelayedAllocationProcessesAreApart", "", "1G", false, 0, 19, false, 32768 + 3 * 2048},
+    {"WithSmallFlexGroupsBothBeginInTheirOwn", "-G 2", "1G", true, 5, 7, false, 5UL * 32768},
+    {"WithoutDelayedAllocationProcessesAreApart", "", "1G", false, 0, 19, false,
+     32768 + 3UL * 2048},
 };
 class GoalTest : public ::testing::TestWithParam<GoalRow> {};
 TEST_P(GoalTest, OfTheFirstBlock) {
@@ -358,7 +359,7 @@ TEST_P(AllocatorPropertyTest, NoBlockIsGivenTwice) {
       const auto [owner, run] = held[which];
       held.erase(held.begin() + static_cast<std::ptrdiff_t>(which));
       world.close(*owner);
-      owner->sectors += run.len * (world.geometry.block_size / 512);
+      owner->sectors += std::uint64_t{run.len} * (world.geometry.block_size / 512);
       ASSERT_TRUE(world.run(world.blocks.free(world.thread, *owner, run.start, run.len, false)));
       for (std::uint32_t i = 0; i < run.len; ++i) used.erase(run.start.value() + i);
     } else if (random.chance(1, 10)) {
