@@ -13,7 +13,7 @@ class Transaction;
 // The list of its transaction that a buffer is on (jlist of the kernel's journal_head).
 //   reserved  write access taken, nothing changed yet
 //   metadata  changed: the commit will log it
-//   shadow    its image is being written to the log; writers wait
+//   shadow    its image has been handed out to be written to the log
 //   forget    logged, or freed: looked at once more when the commit is over
 enum class BufferList : std::uint8_t { none, reserved, metadata, shadow, forget };
 
@@ -35,6 +35,7 @@ struct BufferHead {
   bool dirty = false;      // to be written home by whoever flushes the block device
   bool locked = false;     // a read or a write home is in flight: writers wait
   bool jbd_dirty = false;  // as `dirty`, while a transaction holds it
+  bool shadow = false;     // its image is on the way to the log: writers wait
 
   BufferList list = BufferList::none;
   bool modified = false;      // cost its transaction a credit already

@@ -64,7 +64,7 @@ Journal::Access Journal::get_write_access(Handle& handle, BufferHead& buffer) {
   if (buffer.locked) return Access::wait_buffer;
   if (buffer.transaction != nullptr) {  // the committing transaction has it
     CHECK(buffer.transaction == committing_.get() && buffer.next_transaction == nullptr);
-    if (buffer.list == BufferList::shadow) return Access::wait_buffer;
+    if (buffer.shadow) return Access::wait_buffer;
     buffer.modified = false;
     // Its image is still to be logged: keep it as it is now, and go on with a copy.
     if (buffer.list == BufferList::metadata && !buffer.frozen) buffer.frozen = buffer.data;
@@ -104,6 +104,12 @@ void Journal::dirty_metadata(Handle& handle, BufferHead& buffer) {
   // While the committing transaction holds it, refile() will bring it over.
   if (buffer.transaction != own) return;
   if (buffer.list != BufferList::metadata) file(buffer, *own, BufferList::metadata);
+}
+
+void Journal::image_written(BufferHead& buffer) {
+  CHECK(buffer.shadow);
+  buffer.shadow = false;
+  observer_.wake(Wake::buffer);
 }
 
 void Journal::forget(Handle& handle, BufferHead& buffer) {
@@ -149,9 +155,15 @@ void Journal::revoke(Handle& handle, BufferHead& buffer) {
   superblock_.set_features(features);
 }
 
-void Journal::order_data(Handle& handle, Ino ino) {
+void Journal::order_data(Handle& handle, const OrderedData& data) {
   auto& ordered = handle.transaction->ordered;
-  if (std::ranges::find(ordered, ino) == ordered.end()) ordered.push_back(ino);
+  const auto known = std::ranges::find(ordered, data.ino, &OrderedData::ino);
+  if (known == ordered.end()) {
+    ordered.push_back(data);
+  } else {
+    known->first = std::min(known->first, data.first);
+    known->end = std::max(known->end, data.end);
+  }
 }
 
 void Journal::cancel_revoke(BufferHead& buffer) {

@@ -68,9 +68,9 @@ Steps Journal::commit() {
   transaction.state = TransactionState::commit_dflush;
   co_yield step::WaitLog{};
   while (BufferHead* const buffer = transaction.shadow.last()) {
+    CHECK(!buffer->shadow);
     file(*buffer, transaction, BufferList::forget);
   }
-  observer_.wake(Wake::buffer);
 
   transaction.state = TransactionState::commit_jflush;
   step::WriteCommit record = commit_record(transaction_checksum);
@@ -103,6 +103,7 @@ Steps Journal::write_revokes() {
     }
     builder.finish();
     batch.writes.push_back(std::move(write));
+    batch.buffers.push_back(nullptr);
   }
   committing_revokes_.clear();
   if (!batch.writes.empty()) co_yield std::move(batch);
@@ -114,6 +115,7 @@ Steps Journal::write_metadata(std::uint32_t& transaction_checksum) {
   while (!transaction.metadata.empty()) {
     step::WriteLog batch;
     batch.writes.push_back(new_control_block(take_log_block(), format_.block_size));
+    batch.buffers.push_back(nullptr);
     BlockRef& descriptor = batch.writes.front().contents;
     // The builder writes into memory that nobody else holds: batch is not copied before finish().
     DescriptorBuilder tags(format_, transaction.tid, descriptor.mutate());
@@ -126,6 +128,8 @@ Steps Journal::write_metadata(std::uint32_t& transaction_checksum) {
           sums_blocks ? data_checksum(format_.seed, transaction.tid, image.bytes()) : 0;
       tags.add(buffer->block, escaped, checksum);
       batch.writes.push_back({take_log_block(), std::move(image)});
+      batch.buffers.push_back(buffer);
+      buffer->shadow = true;
       file(*buffer, transaction, BufferList::shadow);
     }
     tags.finish();

@@ -114,12 +114,14 @@ class Journal {
   void get_create_access(Handle& handle, BufferHead& buffer);
   void dirty_metadata(Handle& handle, BufferHead& buffer);
   void forget(Handle& handle, BufferHead& buffer);
+  // The image of `buffer` has been written to the log: writers may go on (Wake::buffer).
+  void image_written(BufferHead& buffer);
   // Records that older images of `block` must not be replayed; `buffer` is its buffer.
   void revoke(Handle& handle, BufferHead& buffer);
 
-  // The data of `ino` that has blocks must reach the disk before the transaction commits
-  // (jbd2_journal_inode_ranged_write).
-  void order_data(Handle& handle, Ino ino);
+  // Data that must reach the disk before the transaction commits (jbd2_journal_inode_ranged_write).
+  // Ranges of one file become one that holds them all.
+  void order_data(Handle& handle, const OrderedData& data);
 
   // ---- commits
   void request_commit(Tid tid);

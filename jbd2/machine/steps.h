@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "jbd2/log_writer.h"
 #include "jbd2/machine/buffer_head.h"
+#include "jbd2/machine/transaction.h"
 
 namespace jbdlab::jbd2 {
 
@@ -26,16 +27,18 @@ struct WriteSuperblock {
 };
 // Wait until updates_finished() (Wake::updates_finished says when to look).
 struct WaitUpdates {};
-// Submit the dirty data of these files as far as it has blocks, and do not wait (data=ordered).
+// Submit what is dirty of this as far as it has blocks, and do not wait (data=ordered).
 struct WriteData {
-  std::vector<Ino> inodes;
+  std::vector<OrderedData> data;
 };
 // Wait for the data of WriteData.
 struct WaitData {};
 // Submit these writes in this order, and do not wait: a descriptor with its blocks, or revoke
-// blocks. All batches up to WaitLog belong into one plug.
+// blocks. All batches up to WaitLog belong into one plug. At the end of the write of an image call
+// Journal::image_written(): buffers[i] is the buffer of writes[i], null if it is no image.
 struct WriteLog {
   std::vector<LogWrite> writes;
+  std::vector<BufferHead*> buffers;
 };
 // End the plug, and wait for every write of WriteLog.
 struct WaitLog {};

@@ -23,6 +23,13 @@ enum class TransactionState : std::uint8_t {
   finished,
 };
 
+// Data of a file that must reach the disk before the transaction commits, as far as it has blocks:
+// blocks [first, end) of the file (jbd2_inode, i_dirty_start and i_dirty_end).
+struct OrderedData {
+  Ino ino;
+  LogicalBlock first, end;
+};
+
 // The blocks that change together: all of them survive a crash, or none. Owned by its Journal; a
 // transaction lives until its last buffer is home (or superseded), then it leaves the log.
 // Source: struct transaction_s of include/linux/jbd2.h.
@@ -47,7 +54,7 @@ class Transaction {
   bool synchronous = false;      // a sync handle was in it
   bool need_data_flush = false;  // somebody relies on its commit to flush the data device
 
-  std::vector<Ino> ordered;  // files whose data must be on the disk before the commit is
+  std::vector<OrderedData> ordered;  // what must be on the disk before the commit is
 
   TransactionList reserved, metadata, shadow, forget;
   CheckpointList checkpoint;  // logged buffers that are not home yet, in the order of their tags

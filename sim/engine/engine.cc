@@ -3,12 +3,6 @@
 #include "base/check.h"
 
 namespace jbdlab::sim {
-namespace {
-
-void resume(void* address) { std::coroutine_handle<>::from_address(address).resume(); }
-
-}  // namespace
-
 // The frame that owns a spawned process. It takes itself out of the engine's list at its end.
 struct Engine::Root {
   struct promise_type {
@@ -61,15 +55,20 @@ void Engine::call_at(Time at, Callback callback, void* context) {
   if (at <= now_) {
     ready_.push_back({callback, context});
   } else {
-    later_.push({at, sequence_++, callback, context});
+    later_.push({at, sequence_++, callback, context, false});
+    ++foreground_;
   }
 }
 
-void Engine::resume_at(Time at, std::coroutine_handle<> waiter) {
-  call_at(at, &resume, waiter.address());
+void Engine::call_in_background(Time at, Callback callback, void* context) {
+  later_.push({at > now_ ? at : now_, sequence_++, callback, context, true});
 }
 
-void Engine::resume_soon(std::coroutine_handle<> waiter) { call_soon(&resume, waiter.address()); }
+void Engine::resume_at(Time at, std::coroutine_handle<> waiter) {
+  call_at(at, &Engine::resume, waiter.address());
+}
+
+void Engine::resume_soon(std::coroutine_handle<> waiter) { call_soon(&Engine::resume, waiter.address()); }
 
 void Engine::spawn(Task<void> process) {
   const Root root = Root::make(*this, std::move(process));
@@ -82,9 +81,11 @@ bool Engine::run_until(const bool& done, Time limit) {
   while (!done) {
     if (ready_.empty()) {
       if (later_.empty() || later_.top().at > limit) break;
+      if (foreground_ == 0 && limit == Time::max()) break;
       now_ = later_.top().at;
       while (!later_.empty() && later_.top().at == now_) {
         ready_.push_back({later_.top().callback, later_.top().context});
+        if (!later_.top().background) --foreground_;
         later_.pop();
       }
     }

@@ -32,6 +32,10 @@ class Engine {
   void resume_at(Time at, std::coroutine_handle<> waiter);
   void resume_soon(std::coroutine_handle<> waiter);
 
+  // The same for timers that only look whether there is something to do: they do not keep a run
+  // alive (see run_until).
+  void call_in_background(Time at, Callback callback, void* context);
+
   // co_await engine.delay(d): continues d later; at once, without an event, if d is zero.
   auto delay(Duration length) noexcept {
     struct Awaiter {
@@ -54,7 +58,21 @@ class Engine {
   // dies; the engine must not run afterwards.
   void abandon();
 
-  // Fires events until `done` is true, none is left, or the next lies after `limit`. Returns `done`.
+  auto background_delay(Duration length) noexcept {
+    struct Awaiter {
+      Engine& engine;
+      Duration length;
+      bool await_ready() const noexcept { return false; }
+      void await_suspend(std::coroutine_handle<> waiter) const {
+        engine.call_in_background(engine.now() + length, &Engine::resume, waiter.address());
+      }
+      void await_resume() const noexcept {}
+    };
+    return Awaiter{*this, length};
+  }
+
+  // Fires events until `done` is true, only events in the background are left, or the next lies
+  // after `limit`. Returns `done`: if false without a limit, every process waits for another one.
   bool run_until(const bool& done, Time limit = Time::max());
 
  private:
@@ -67,15 +85,18 @@ class Engine {
     std::uint64_t sequence;
     Callback callback;
     void* context;
+    bool background;
     bool operator>(const Event& other) const noexcept {
       return at != other.at ? at > other.at : sequence > other.sequence;
     }
   };
   struct Root;
+  static void resume(void* address) { std::coroutine_handle<>::from_address(address).resume(); }
 
   Time now_{};
   std::uint64_t sequence_ = 0;
   std::uint64_t fired_ = 0;
+  std::uint64_t foreground_ = 0;  // of later_
   std::deque<Ready> ready_;  // events of now, in order
   std::priority_queue<Event, std::vector<Event>, std::greater<>> later_;
   std::vector<std::coroutine_handle<>> processes_;  // live roots, each knows its index

@@ -13,6 +13,7 @@ struct CpuCosts {
   Duration handle = std::chrono::microseconds(2);    // start and stop of a handle
   Duration map = std::chrono::microseconds(11);      // write-back: find or allocate one extent
   Duration wake = std::chrono::microseconds(15);     // until a sleeping thread runs
+  Duration flusher_wait = std::chrono::microseconds(30);  // until one who waited for the flusher runs
   Duration write_buffer = std::chrono::microseconds(2);  // a sync takes up one dirty buffer
   Duration log_block = std::chrono::nanoseconds(400);  // a commit prepares one log block
 };

@@ -124,12 +124,13 @@ class FileSystem final : private JournalDriver::Host {
   struct PageWrite {  // what a part of a write needs to know of the whole
     WriteData data;
     std::uint64_t start = 0, end = 0;  // bytes of the file
-    bool starts_folio = true;          // the part is the first of a folio, if it makes one
+    std::uint64_t folio_page = 0;      // of the folio that the part makes, or goes on with
+    std::uint64_t folio_pages = 0;
   };
   Task<KResult<void>> write_page(Thread& thread, Inode& inode, std::uint64_t offset,
                                  std::uint32_t len, PageWrite write);
   Task<KResult<void>> prepare_block(Inode& inode, LogicalBlock block, bool whole,
-                                    bool starts_folio);
+                                    const PageWrite& write);
   Task<KResult<void>> reserve_block(Inode& inode);
   Task<KResult<void>> write_end(Thread& thread, Inode& inode, std::uint64_t offset,
                                 std::uint32_t len);
@@ -147,8 +148,8 @@ class FileSystem final : private JournalDriver::Host {
 
   // JournalDriver::Host
   void transaction_committed(Tid tid) override;
-  Task<> submit_ordered(Ino ino) override;
-  Task<> wait_ordered(Ino ino) override;
+  Task<> submit_ordered(jbd2::OrderedData data) override;
+  Task<> wait_ordered(jbd2::OrderedData data) override;
 
   sim::Engine& engine_;
   sim::Trace& trace_;

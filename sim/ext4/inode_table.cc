@@ -245,7 +245,27 @@ Task<KResult<void>> InodeTable::mark_dirty(Thread& thread, Inode& inode) {
   co_return KResult<void>();
 }
 
+void InodeTable::note_dirty(Inode& inode) {
+  if (inode.dirty_order != 0) return;
+  inode.dirty_order = ++last_dirty_order_;
+  inode.dirtied = engine_.now();
+  dirty_.emplace(inode.dirty_order, &inode);
+}
+
+void InodeTable::note_clean(Inode& inode) {
+  if (inode.dirty_order != 0) dirty_.erase(std::exchange(inode.dirty_order, 0));
+}
+
+std::vector<Inode*> InodeTable::dirty_inodes(Time since) const {
+  std::vector<Inode*> inodes;
+  for (const auto& [order, inode] : dirty_) {
+    if (inode->dirtied <= since) inodes.push_back(inode);
+  }
+  return inodes;
+}
+
 Task<KResult<void>> InodeTable::dirty(Thread& thread, Inode& inode) {
+  note_dirty(inode);
   constexpr std::uint32_t kCredits = 2;
   const KResult<void> started =
       co_await journal_.start(thread, HandleType::inode, kCredits, 0, inode.ino);

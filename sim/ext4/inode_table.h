@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "base/bytes.h"
 #include "sim/ext4/inode.h"
@@ -35,6 +36,13 @@ class InodeTable final : public InodeStore {
   // Changes of the open handle matter to an fsync of the inode, and to fdatasync, too, if
   // `datasync` (ext4_update_inode_fsync_trans).
   void touch(const Thread& thread, Inode& inode, bool datasync);
+  // Inodes with changed data or times that the flusher has not seen to yet, in the order in which
+  // they became so (b_dirty of the bdi's writeback). An fsync does not take them off.
+  void note_dirty(Inode& inode);
+  void note_clean(Inode& inode);
+  bool any_dirty() const noexcept { return !dirty_.empty(); }
+  std::vector<Inode*> dirty_inodes(Time since) const;  // those that became so at `since` or before
+
   // Gives up what is in memory of an inode that was never linked.
   void forget(Ino ino);
 
@@ -54,6 +62,8 @@ class InodeTable final : public InodeStore {
   Volume& volume_;
   JournalDriver& journal_;
   std::map<Ino, Entry> inodes_;
+  std::map<std::uint64_t, Inode*> dirty_;  // by dirty_order
+  std::uint64_t last_dirty_order_ = 0;
 };
 
 }  // namespace jbdlab::ext4

@@ -40,8 +40,9 @@ class MetadataJournal {
   // Makes sure that `credits` more blocks may be dirtied (ext4_journal_ensure_credits): extends the
   // handle, or stops it and starts it in the next transaction; true if it restarted.
   virtual Task<bool> ensure_credits(Thread& thread, std::uint32_t credits) = 0;
-  // The data of `ino` that has blocks must be on the disk before the transaction commits.
-  virtual void order_data(Thread& thread, Ino ino) = 0;
+  // Blocks [first, end) of `ino` must be on the disk, as far as they have a place, before the
+  // transaction commits.
+  virtual void order_data(Thread& thread, Ino ino, LogicalBlock first, LogicalBlock end) = 0;
   // The transaction of the open handle.
   virtual Tid tid(const Thread& thread) const = 0;
   // Asks for `credits` more in the same transaction (ext4_journal_extend); false if it has no room

@@ -31,7 +31,13 @@ struct JournalDriver::Execution {
   sim::Plug plug;
   sim::Latch writes;
   std::optional<sim::Mutex::Guard> checkpoint;
-  std::vector<Ino> ordered;
+  std::vector<jbd2::OrderedData> ordered;
+};
+
+struct JournalDriver::LogIo {
+  JournalDriver* driver;
+  Buffer* buffer;
+  sim::Latch* latch;
 };
 
 JournalDriver::JournalDriver(sim::Engine& engine, sim::Trace& trace, sim::BlockLayer& blocks,
@@ -82,7 +88,7 @@ void JournalDriver::transaction_created(const jbd2::Transaction& transaction) {
   // The timer is rounded up to a whole second (round_jiffies_up): a lone transaction lives longer
   // than the interval.
   const Time whole = std::chrono::ceil<std::chrono::seconds>(transaction.expires);
-  engine_.call_at(whole, &JournalDriver::timer_fired, this);
+  engine_.call_in_background(whole, &JournalDriver::timer_fired, this);
 }
 
 Task<> JournalDriver::run(jbd2::Steps steps) {
@@ -112,21 +118,44 @@ Task<> JournalDriver::execute(jbd2::step::WaitUpdates, Execution&) {
 }
 
 Task<> JournalDriver::execute(jbd2::step::WriteData step, Execution& on) {
-  on.ordered = std::move(step.inodes);
-  for (const Ino ino : on.ordered) co_await host_->submit_ordered(ino);
+  on.ordered = std::move(step.data);
+  for (const jbd2::OrderedData& data : on.ordered) co_await host_->submit_ordered(data);
 }
 
 Task<> JournalDriver::execute(jbd2::step::WaitData, Execution& on) {
-  for (const Ino ino : on.ordered) co_await host_->wait_ordered(ino);
+  on.plug.finish();  // whoever sleeps submits what it holds: those waited for may wait for it
+  for (const jbd2::OrderedData& data : on.ordered) co_await host_->wait_ordered(data);
 }
 
 Task<> JournalDriver::execute(jbd2::step::WriteLog step, Execution& on) {
   co_await engine_.delay(costs_.log_block * static_cast<std::int64_t>(step.writes.size()));
-  for (jbd2::LogWrite& write : step.writes) {
+  for (std::size_t i = 0; i < step.writes.size(); ++i) {
+    jbd2::LogWrite& write = step.writes[i];
+    const sim::Completion done = step.buffers[i] != nullptr
+                                     ? image_written(*step.buffers[i], on.writes)
+                                     : sim::completes(on.writes);
     on.plug.submit(sim::Bio::write_block(place_.block(write.log_block), std::move(write.contents),
-                                         {.sync = true, .meta = true},
-                                         sim::completes(on.writes)));
+                                         {.sync = true, .meta = true}, done));
   }
+}
+
+// What happens at the end of the write of an image, beside the latch.
+sim::Completion JournalDriver::image_written(Buffer& buffer, sim::Latch& latch) {
+  if (free_log_ios_.empty()) {
+    log_ios_.push_back(std::make_unique<LogIo>());
+    free_log_ios_.push_back(log_ios_.back().get());
+  }
+  LogIo* const io = free_log_ios_.back();
+  free_log_ios_.pop_back();
+  *io = {this, &buffer, &latch};
+  latch.add();
+  return {[](void* context) {
+            LogIo* const ended = static_cast<LogIo*>(context);
+            ended->driver->journal_.image_written(*ended->buffer);
+            ended->latch->done();
+            ended->driver->free_log_ios_.push_back(ended);
+          },
+          io};
 }
 
 Task<> JournalDriver::execute(jbd2::step::WaitLog, Execution& on) {
@@ -276,8 +305,8 @@ Task<bool> JournalDriver::ensure_credits(Thread& thread, std::uint32_t credits) 
   co_return true;
 }
 
-void JournalDriver::order_data(Thread& thread, Ino ino) {
-  journal_.order_data(*thread.handle, ino);
+void JournalDriver::order_data(Thread& thread, Ino ino, LogicalBlock first, LogicalBlock end) {
+  journal_.order_data(*thread.handle, {ino, first, end});
 }
 
 Tid JournalDriver::tid(const Thread& thread) const {

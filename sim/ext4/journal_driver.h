@@ -43,9 +43,9 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
     virtual ~Host() = default;
     // A transaction is durable (j_commit_callback): blocks that it freed may be used again.
     virtual void transaction_committed(Tid tid) = 0;
-    // Submits the dirty data of a file as far as it has blocks; waits for all data in flight of it.
-    virtual Task<> submit_ordered(Ino ino) = 0;
-    virtual Task<> wait_ordered(Ino ino) = 0;
+    // Submits what is dirty of `data` as far as it has blocks; waits for what of it is in flight.
+    virtual Task<> submit_ordered(jbd2::OrderedData data) = 0;
+    virtual Task<> wait_ordered(jbd2::OrderedData data) = 0;
   };
 
   JournalDriver(sim::Engine& engine, sim::Trace& trace, sim::BlockLayer& blocks,
@@ -67,7 +67,7 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
   void forget(Thread& thread, Buffer& buffer, bool revoke) override;
   bool extend(Thread& thread, std::uint32_t credits) override;
   Task<bool> ensure_credits(Thread& thread, std::uint32_t credits) override;
-  void order_data(Thread& thread, Ino ino) override;
+  void order_data(Thread& thread, Ino ino, LogicalBlock first, LogicalBlock end) override;
   Tid tid(const Thread& thread) const override;
 
   // The handle reserved by the open one, which takes it along: to be started after the data I/O.
@@ -100,6 +100,7 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
 
   // What one procedure of the journal holds while its steps are executed.
   struct Execution;
+  struct LogIo;
   Task<> run(jbd2::Steps steps);
   Task<> execute(jbd2::step::WriteSuperblock step, Execution& on);
   Task<> execute(jbd2::step::WaitUpdates step, Execution& on);
@@ -115,6 +116,7 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
   Task<> execute(jbd2::step::UnlockCheckpoint step, Execution& on);
   Task<> execute(jbd2::step::WaitCommit step, Execution& on);
 
+  sim::Completion image_written(Buffer& buffer, sim::Latch& latch);
   Task<> thread();
   Task<> join(jbd2::Handle& handle);
   Task<> join_reserved(jbd2::Handle& handle);
@@ -134,6 +136,8 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
   sim::WaitQueue transaction_, updates_, reserved_, buffer_, requested_, done_;
   std::vector<std::unique_ptr<jbd2::Handle>> handles_;
   std::vector<jbd2::Handle*> free_handles_;
+  std::vector<std::unique_ptr<LogIo>> log_ios_;
+  std::vector<LogIo*> free_log_ios_;
   bool stopping_ = false;
 };
 

@@ -16,8 +16,11 @@ namespace jbdlab::ext4 {
 // stay in the order of changes.
 class KernelClock {
  public:
-  KernelClock(const sim::Engine& engine, std::uint64_t epoch_seconds, Duration tick) noexcept
-      : engine_(engine), epoch_seconds_(epoch_seconds), tick_(tick) {}
+  // `whole_seconds`: inodes have no room for more (128 bytes): stamps are cut.
+  KernelClock(const sim::Engine& engine, std::uint64_t epoch_seconds, Duration tick,
+              bool whole_seconds) noexcept
+      : engine_(engine), epoch_seconds_(epoch_seconds), tick_(tick),
+        whole_seconds_(whole_seconds) {}
 
   std::uint64_t epoch_seconds() const noexcept { return epoch_seconds_; }
   Duration tick() const noexcept { return tick_; }
@@ -52,12 +55,13 @@ class KernelClock {
     constexpr std::int64_t kSecond = 1'000'000'000;
     const std::int64_t ns = t.time_since_epoch().count();
     return {static_cast<std::int64_t>(epoch_seconds_) + ns / kSecond,
-            static_cast<std::uint32_t>(ns % kSecond)};
+            whole_seconds_ ? 0 : static_cast<std::uint32_t>(ns % kSecond)};
   }
 
   const sim::Engine& engine_;
   const std::uint64_t epoch_seconds_;
   const Duration tick_;
+  const bool whole_seconds_;
   Time floor_{};
 };
 

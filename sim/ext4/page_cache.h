@@ -19,14 +19,14 @@ struct CachedBlock {
   BlockRef data;
   FsBlock physical;
   Place place = Place::delayed;
-  // The first block of a folio: of a piece of memory that a bio takes as one. Large folios come from
-  // large writes.
-  bool starts_folio = true;
+  // The folio that it is part of: a piece of memory that write-back and a bio take as one, a page or,
+  // from large writes, more.
+  LogicalBlock folio;             // first block
+  std::uint32_t folio_count = 1;  // blocks
 };
 
 // The blocks of a file that are in memory. Memory is not simulated: nothing is ever evicted.
-// (mm/filemap.c, with the buffers of fs/buffer.c; pages of 4096 bytes hold several blocks where
-// blocks are smaller, which matters in write() only.)
+// (mm/filemap.c, with the buffers of fs/buffer.c.)
 // Invariant: `dirty` and `writeback` name blocks that are in `blocks`.
 class PageCache {
  public:
@@ -34,6 +34,7 @@ class PageCache {
   std::set<LogicalBlock> dirty;      // changed since their last write began
   std::set<LogicalBlock> writeback;  // their write is in flight, or their extent's conversion
 
+  // Null where nothing is in memory.
   CachedBlock* find(LogicalBlock block) {
     const auto at = blocks.find(block);
     return at == blocks.end() ? nullptr : &at->second;

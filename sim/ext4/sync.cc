@@ -73,13 +73,15 @@ Task<KResult<void>> FileSystem::sync(Thread& /*thread*/) {
 
 void FileSystem::transaction_committed(Tid tid) { block_allocator_->on_commit(tid); }
 
-Task<> FileSystem::submit_ordered(Ino ino) {
-  if (Inode* const inode = inodes_->find(ino)) co_await writeback_->write_mapped(*inode);
+Task<> FileSystem::submit_ordered(jbd2::OrderedData data) {
+  if (Inode* const inode = inodes_->find(data.ino)) {
+    co_await writeback_->write_mapped(*inode, {data.first, data.end.value()});
+  }
 }
 
-Task<> FileSystem::wait_ordered(Ino ino) {
-  if (Inode* const inode = inodes_->find(ino)) {
-    co_await writeback_->wait(*inode, Writeback::Range());
+Task<> FileSystem::wait_ordered(jbd2::OrderedData data) {
+  if (Inode* const inode = inodes_->find(data.ino)) {
+    co_await writeback_->wait(*inode, {data.first, data.end.value()});
   }
 }
 

@@ -20,13 +20,27 @@ constexpr Duration kCopyPage = std::chrono::nanoseconds(300);
 
 namespace {
 
+// True if a block of pages [first, end) is in memory.
+bool any_cached(const PageCache& pages, std::uint64_t first, std::uint64_t end,
+                std::uint32_t blocks_per_page) {
+  const LogicalBlock from{static_cast<std::uint32_t>(first * blocks_per_page)};
+  const auto at = pages.blocks.lower_bound(from);
+  return at != pages.blocks.end() && at->first.value() < end * blocks_per_page;
+}
+
 // Pages of the folio that a write makes at `page` with `left` bytes to go: as large as the write,
-// as long as it is aligned to its own size (__filemap_get_folio, FGP_WRITEBEGIN).
-std::uint64_t folio_pages(std::uint64_t page, std::uint64_t left) {
+// as long as it is aligned to its own size and nothing of it is there yet (__filemap_get_folio,
+// FGP_WRITEBEGIN).
+std::uint64_t folio_pages(const PageCache& pages, std::uint64_t page, std::uint64_t left,
+                          std::uint32_t blocks_per_page) {
   constexpr unsigned kOrderMax = 11;  // EXT4_MAX_PAGECACHE_ORDER with blocks of a page
   unsigned order = left < 2 * kPage ? 0 : static_cast<unsigned>(std::bit_width(left / kPage)) - 1;
   order = std::min(order, kOrderMax);
   if (page != 0) order = std::min(order, static_cast<unsigned>(std::countr_zero(page)));
+  while (order > 0 &&
+         any_cached(pages, page, page + (std::uint64_t{1} << order), blocks_per_page)) {
+    --order;
+  }
   return std::uint64_t{1} << order;
 }
 
@@ -68,13 +82,19 @@ Task<KResult<void>> FileSystem::reserve_block(Inode& inode) {
 // Brings `block` into the cache: reserved if it has no place yet; with its old contents, unless it
 // will be written as a whole.
 Task<KResult<void>> FileSystem::prepare_block(Inode& inode, LogicalBlock block, bool whole,
-                                              bool starts_folio) {
+                                              const PageWrite& write) {
   if (inode.pages->find(block) != nullptr) co_return KResult<void>();
   const KResult<Mapping> mapping = co_await extents_->lookup(inode, block, 1);
   if (!mapping) co_return std::unexpected(mapping.error());
   CachedBlock cached;
   cached.data = BlockRef::zeros(volume_->geometry().block_size);
-  cached.starts_folio = starts_folio;
+  const std::uint32_t per_page = kPage / volume_->geometry().block_size;
+  const std::uint64_t page = block.value() / per_page;
+  const bool in_folio =
+      page >= write.folio_page && page < write.folio_page + write.folio_pages;
+  cached.folio =
+      LogicalBlock{static_cast<std::uint32_t>((in_folio ? write.folio_page : page) * per_page)};
+  cached.folio_count = static_cast<std::uint32_t>(in_folio ? write.folio_pages : 1) * per_page;
   switch (mapping->state) {
     case MappingState::hole: {
       const KResult<void> reserved = co_await reserve_block(inode);
@@ -107,8 +127,7 @@ Task<KResult<void>> FileSystem::write_page(Thread& thread, Inode& inode, std::ui
     const auto to = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(end - block_start, block_size));
     const KResult<void> prepared =
-        co_await prepare_block(inode, block, from == 0 && to == block_size,
-                               write.starts_folio && block_start % kPage == 0);
+        co_await prepare_block(inode, block, from == 0 && to == block_size, write);
     if (!prepared) co_return prepared;
     BlockRef& contents = inode.pages->find(block)->data;
     contents.overlay_pattern(write.data.seed, block_start, from, to);
@@ -128,7 +147,7 @@ Task<KResult<void>> FileSystem::write_page(Thread& thread, Inode& inode, std::ui
     inode.pages->dirty.insert(block);
     at = block_start + to;
   }
-  writeback_->note_dirty(inode);
+  inodes_->note_dirty(inode);
   co_return co_await write_end(thread, inode, offset, len);
 }
 
@@ -188,7 +207,7 @@ Task<KResult<void>> FileSystem::zero_in_block(Thread& thread, Inode& inode, std:
     const KResult<Mapping> mapping = co_await extents_->lookup(inode, block, 1);
     if (!mapping) co_return std::unexpected(mapping.error());
     if (mapping->state != MappingState::written) co_return KResult<void>();  // zeros already
-    const KResult<void> prepared = co_await prepare_block(inode, block, false, true);
+    const KResult<void> prepared = co_await prepare_block(inode, block, false, {});
     if (!prepared) co_return prepared;
   }
   CachedBlock& cached = *inode.pages->find(block);
@@ -197,8 +216,8 @@ Task<KResult<void>> FileSystem::zero_in_block(Thread& thread, Inode& inode, std:
   const auto from = static_cast<std::size_t>(first % block_size);
   std::ranges::fill(bytes.subspan(from, static_cast<std::size_t>(end - first)), std::byte{0});
   inode.pages->dirty.insert(block);
-  writeback_->note_dirty(inode);
-  journal_->order_data(thread, inode.ino);
+  inodes_->note_dirty(inode);
+  journal_->order_data(thread, inode.ino, block, LogicalBlock{block.value() + 1});
   co_return KResult<void>();
 }
 
@@ -220,13 +239,15 @@ Task<KResult<void>> FileSystem::write(Thread& thread, OpenFile& file, std::uint6
       const KResult<void> updated = co_await update_times(thread, inode);
       if (!updated) co_return updated;
       PageWrite whole{.data = data, .start = start, .end = start + call};
-      std::uint64_t folio_end = 0;  // page behind the folio that the write made last
       for (std::uint64_t at = start; at < start + call;) {
         const std::uint64_t page = at / kPage;
         const auto part =
             static_cast<std::uint32_t>(std::min((page + 1) * kPage, start + call) - at);
-        whole.starts_folio = page >= folio_end;
-        if (whole.starts_folio) folio_end = page + folio_pages(page, start + call - at);
+        if (page >= whole.folio_page + whole.folio_pages) {
+          whole.folio_page = page;
+          whole.folio_pages = folio_pages(*inode.pages, page, start + call - at,
+                                          static_cast<std::uint32_t>(kPage / block_size));
+        }
         const KResult<void> written = co_await write_page(thread, inode, at, part, whole);
         if (!written) co_return written;
         at += part;

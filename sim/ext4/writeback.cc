@@ -16,29 +16,107 @@ constexpr Duration kDirtyExpires = std::chrono::seconds(30);   // dirty_expire_c
 
 }  // namespace
 
-// One pass over the dirty blocks of a file (struct mpage_da_data). Finds blocks that have a place
-// and submits them as it goes; with `mapping`, stops with the first run of delayed blocks.
+// One pass over the dirty folios of a file (struct mpage_da_data). Folios whose blocks all have a
+// place are submitted on the way; with `mapping`, the pass collects the first run of blocks that
+// have none, and stops where it ends.
 struct Writeback::Scan {
-  std::uint64_t next = 0;  // where to go on
+  std::uint64_t next = 0;  // where to go on: first block of a folio, or of the range
   std::uint64_t end = 0;
   bool sync = false;
   bool mapping = false;       // a handle is open
   bool skip_delayed = false;  // ordered data: only what has a place
   bool until_end = false;     // nothing is left
-  LogicalBlock run_first{};   // the run of delayed blocks found
+  LogicalBlock run_first{};   // the run that was found: contiguous, delayed or unwritten all of it
   std::uint32_t run_len = 0;
-  CachedBlock::Place run_place{};  // delayed or unwritten, all of it
+  CachedBlock::Place run_place{};
+
+  bool has_run() const noexcept { return run_len > 0; }
+  std::uint64_t run_end() const noexcept { return std::uint64_t{run_first.value()} + run_len; }
 };
 
-// Data in flight that ends together (ext4_io_end): either it just ends, or an extent is converted.
+// Data in flight that ends together (ext4_io_end): it just ends, or extents are converted first.
 struct Writeback::DataIo {
   Writeback* owner = nullptr;
   Inode* inode = nullptr;
   std::uint32_t bios = 0;
   std::vector<LogicalBlock> blocks;
-  jbd2::Handle* reserved = nullptr;  // to convert [first, first + len) with, when the data is there
-  LogicalBlock first;
-  std::uint32_t len = 0;
+  jbd2::Handle* reserved = nullptr;  // to convert the extents with, when the data is there
+  std::vector<std::pair<LogicalBlock, std::uint32_t>> unwritten;
+};
+
+// Collects dirty blocks that have a place, in order, and submits runs of neighbours on the disk as
+// one bio each, as far as a bio holds their folios (struct ext4_io_submit).
+class Writeback::Submission {
+ public:
+  Submission(Writeback& owner, Inode& inode, bool sync)
+      : owner_(owner), inode_(inode), plug_(owner.blocks_), sync_(sync) {}
+  Submission(const Submission&) = delete;
+  Submission& operator=(const Submission&) = delete;
+  ~Submission() { submit(); }
+
+  // All that follows ends with `io`.
+  void begin(DataIo& io) {
+    submit();
+    io_ = &io;
+  }
+  // The dirty blocks of a folio; those without a place are left out.
+  void add_folio(std::uint64_t first, std::uint64_t end) {
+    bool new_folio = true;
+    PageCache& pages = *inode_.pages;
+    auto at = pages.dirty.lower_bound(LogicalBlock{static_cast<std::uint32_t>(first)});
+    while (at != pages.dirty.end() && at->value() < end) {
+      const LogicalBlock block = *at++;
+      const CachedBlock& cached = *pages.find(block);
+      if (cached.place != CachedBlock::Place::mapped) continue;
+      const bool joins = !run_.empty() && cached.physical.value() == place_.value() + run_.size();
+      if (!joins || (new_folio && folios_ == kMaxFolios)) submit();
+      if (run_.empty()) {
+        place_ = cached.physical;
+        new_folio = true;
+      }
+      if (new_folio) ++folios_;
+      new_folio = false;
+      run_.push_back(block);
+      pages.dirty.erase(block);
+      pages.writeback.insert(block);
+      contents_.push_back(cached.data);
+    }
+  }
+  // Hands over what has been collected; the plug may keep it.
+  void submit() {
+    if (run_.empty()) return;
+    if (io_ == nullptr) io_ = owner_.new_io(inode_);
+    ++io_->bios;
+    io_->blocks.insert(io_->blocks.end(), run_.begin(), run_.end());
+    sim::Bio bio = sim::Bio::write(
+        sim::sector_of(place_, owner_.volume_.geometry().block_size),
+        std::exchange(contents_, {}), {.sync = sync_}, {&Writeback::bio_done, io_});
+    bio.segments = folios_;
+    plug_.submit(std::move(bio));
+    run_.clear();
+    folios_ = 0;
+  }
+  // The end of what shares an io_end.
+  void end() {
+    submit();
+    io_ = nullptr;
+  }
+  // Before going to sleep.
+  void flush() {
+    submit();
+    plug_.finish();
+  }
+
+ private:
+  Writeback& owner_;
+  Inode& inode_;
+  sim::Plug plug_;
+  const bool sync_;
+  DataIo* io_ = nullptr;
+  std::vector<LogicalBlock> run_;
+  sim::BlockList contents_;
+  FsBlock place_;
+  std::uint32_t folios_ = 0;
 };
 
 Writeback::Writeback(sim::Engine& engine, sim::BlockLayer& blocks, Volume& volume,
@@ -66,13 +144,6 @@ void Writeback::start_threads() {
   engine_.spawn(flusher());
 }
 
-void Writeback::note_dirty(Inode& inode) {
-  if (inode.dirty_order != 0) return;
-  inode.dirty_order = ++last_dirty_order_;
-  inode.dirtied = engine_.now();
-  dirty_inodes_.emplace(inode.dirty_order, &inode);
-}
-
 // ---- submitting
 
 Writeback::DataIo* Writeback::new_io(Inode& inode) {
@@ -87,35 +158,9 @@ Writeback::DataIo* Writeback::new_io(Inode& inode) {
   io->bios = 0;
   io->blocks.clear();
   io->reserved = nullptr;
+  io->unwritten.clear();
   ++data_in_flight_;
   return io;
-}
-
-// Submits `blocks`, which lie in one piece from `first` on, in as few bios as hold their folios.
-void Writeback::submit_run(sim::Plug& plug, Inode& inode, const std::vector<LogicalBlock>& blocks,
-                           FsBlock first, bool sync, DataIo* io) {
-  io->blocks.insert(io->blocks.end(), blocks.begin(), blocks.end());
-  std::size_t at = 0;
-  while (at < blocks.size()) {
-    const FsBlock where{first.value() + at};
-    sim::BlockList contents;
-    std::uint32_t folios = 0;
-    for (; at < blocks.size(); ++at) {
-      const CachedBlock& cached = *inode.pages->find(blocks[at]);
-      const bool new_folio = cached.starts_folio || contents.empty();
-      if (new_folio && folios == kMaxFolios) break;
-      if (new_folio) ++folios;
-      inode.pages->dirty.erase(blocks[at]);
-      inode.pages->writeback.insert(blocks[at]);
-      contents.push_back(cached.data);
-    }
-    ++io->bios;
-    sim::Bio bio = sim::Bio::write(sim::sector_of(where, volume_.geometry().block_size),
-                                   std::move(contents), {.sync = sync},
-                                   {&Writeback::bio_done, io});
-    bio.segments = folios;
-    plug.submit(std::move(bio));
-  }
 }
 
 void Writeback::bio_done(void* context) {
@@ -149,9 +194,11 @@ Task<> Writeback::conversion_worker() {
       DataIo* const io = conversions_.front();
       conversions_.pop_front();
       co_await journal_.start_reserved(worker_thread_, io->reserved, HandleType::ext_convert);
-      const KResult<void> converted =
-          co_await extents_.convert_unwritten(worker_thread_, *io->inode, io->first, io->len);
-      CHECK(converted);  // the range was mapped by us, and nobody frees it meanwhile
+      for (const auto& [first, len] : io->unwritten) {
+        const KResult<void> converted =
+            co_await extents_.convert_unwritten(worker_thread_, *io->inode, first, len);
+        CHECK(converted);  // the range was mapped by us, and nobody frees it meanwhile
+      }
       co_await journal_.stop(worker_thread_);
       finish(io);
       --conversions_pending_;
@@ -166,112 +213,165 @@ Task<> Writeback::drain_conversions() {
 
 // ---- scanning
 
-Task<> Writeback::scan(Inode& inode, Scan& scan, sim::Plug& plug) {
-  PageCache& pages = *inode.pages;
-  DataIo* io = nullptr;
-  std::vector<LogicalBlock> run;  // contiguous on the disk, not submitted yet
-  FsBlock run_place;
-  const auto flush_run = [&] {
-    if (run.empty()) return;
-    if (io == nullptr) io = new_io(inode);
-    submit_run(plug, inode, run, run_place, scan.sync, io);
-    run.clear();
+// Goes through the blocks of a folio from `from` on, adds those that need a place to the run of
+// `scan`, and submits the folio if it needs none. False where the pass has to stop: the run ends
+// here, there is no handle to map it with, or the file ends (mpage_process_page_bufs).
+bool Writeback::process_folio(Inode& inode, Scan& scan, Submission& submission, Folio folio,
+                              std::uint64_t from) {
+  const PageCache& pages = *inode.pages;
+  const std::uint32_t block_size = volume_.geometry().block_size;
+  const std::uint64_t file_end = (inode.size + block_size - 1) / block_size;
+  // False if `b` is not what the run goes on with.
+  const auto add = [&](std::uint64_t b) {
+    const LogicalBlock block{static_cast<std::uint32_t>(b)};
+    const auto cached = pages.blocks.find(block);
+    const bool needs_place = cached != pages.blocks.end() && pages.dirty.contains(block) &&
+                             cached->second.place != CachedBlock::Place::mapped;
+    if (!needs_place) return !scan.has_run();
+    if (!scan.has_run()) {
+      if (!scan.mapping) return false;
+      scan.run_first = block;
+      scan.run_len = 1;
+      scan.run_place = cached->second.place;
+      return true;
+    }
+    if (scan.run_len == kMaxExtent || b != scan.run_end() ||
+        scan.run_place != cached->second.place) {
+      return false;
+    }
+    ++scan.run_len;
+    return true;
   };
+  std::uint64_t b = from;
+  for (; b < folio.end; ++b) {
+    if (b < file_end && add(b)) continue;
+    if (scan.has_run() || !scan.mapping) return false;
+    break;  // all of it has a place, and the file ends in it
+  }
+  if (!scan.has_run()) {
+    submission.add_folio(folio.first, folio.end);
+    scan.next = folio.end;
+  }
+  if (b >= file_end) {
+    scan.until_end = !scan.has_run();
+    return scan.has_run();
+  }
+  return true;
+}
+
+Task<> Writeback::scan(Inode& inode, Scan& scan, Submission& submission) {
+  PageCache& pages = *inode.pages;
   scan.run_len = 0;
   scan.until_end = false;
-  for (;;) {
-    if (scan.next >= scan.end) {
-      scan.until_end = true;
-      break;
-    }
+  std::uint64_t expected = 0;  // where the next folio must begin, once there is a run
+  while (scan.next < scan.end) {
     const auto at = pages.dirty.lower_bound(LogicalBlock{static_cast<std::uint32_t>(scan.next)});
-    if (at == pages.dirty.end() || at->value() >= scan.end) {
-      scan.until_end = true;
-      break;
-    }
-    const LogicalBlock block = *at;
-    const CachedBlock& cached = *pages.find(block);
-    if (scan.run_len > 0 && block.value() != scan.run_first.value() + scan.run_len) break;
-    if (pages.writeback.contains(block)) {  // its older contents are on their way
+    if (at == pages.dirty.end() || at->value() >= scan.end) break;
+    const CachedBlock& cached = *pages.find(*at);
+    const std::uint64_t first = cached.folio.value();
+    const std::uint64_t end = first + cached.folio_count;
+    const Folio folio{first, end};
+    if (scan.has_run() && first != expected) co_return;
+    const auto busy = pages.writeback.lower_bound(cached.folio);
+    if (busy != pages.writeback.end() && busy->value() < end) {  // older contents are on their way
       if (!scan.sync) {
-        scan.next = std::uint64_t{block.value()} + 1;
+        scan.next = end;
         continue;
       }
-      flush_run();
-      plug.finish();
+      const LogicalBlock block = *busy;
+      submission.flush();
       while (pages.writeback.contains(block)) co_await data_done_.wait();
       continue;
     }
-    if (cached.place == CachedBlock::Place::mapped) {
-      if (scan.run_len > 0) break;
-      if (!run.empty() && cached.physical.value() != run_place.value() + run.size()) flush_run();
-      if (run.empty()) run_place = cached.physical;
-      run.push_back(block);
-    } else if (scan.skip_delayed) {
-      // stays dirty, for somebody who may allocate
-    } else {
-      if (!scan.mapping || scan.run_len == kMaxExtent) break;
-      if (scan.run_len == 0) {
-        scan.run_first = block;
-        scan.run_place = cached.place;
-      }
-      if (scan.run_place != cached.place) break;
-      ++scan.run_len;
+    if (scan.skip_delayed) {
+      submission.add_folio(first, end);
+    } else if (!process_folio(inode, scan, submission, folio, first)) {
+      co_return;
     }
-    scan.next = std::uint64_t{block.value()} + 1;
+    scan.next = expected = end;
   }
-  flush_run();
+  scan.until_end = true;
 }
 
-// Gives the run that a scan has found a place, as much of it as one allocation covers, and submits
-// its data (mpage_map_and_submit_extent).
-Task<KResult<void>> Writeback::map_and_submit(Thread& thread, Inode& inode, Scan& scan,
-                                              sim::Plug& plug) {
-  const LogicalBlock first = scan.run_first;
-  co_await engine_.delay(costs_.map);
+// One allocation for the run of `scan`: as much of it as came out has a place then.
+Task<KResult<void>> Writeback::map_run(Thread& thread, Inode& inode, Scan& scan, DataIo& io) {
   const MapFlags flags{.unwritten = true,
                        .before_io = true,
                        .delayed_reserved = scan.run_place == CachedBlock::Place::delayed};
   const KResult<Mapping> mapped =
-      co_await extents_.map(thread, inode, first, scan.run_len, flags);
+      co_await extents_.map(thread, inode, scan.run_first, scan.run_len, flags);
   if (!mapped) co_return std::unexpected(mapped.error());
-  CHECK(mapped->first == first && mapped->len > 0);
-
-  DataIo* const io = new_io(inode);
-  std::vector<LogicalBlock> run;
+  CHECK(mapped->first == scan.run_first && mapped->len > 0 && mapped->len <= scan.run_len);
   for (std::uint32_t i = 0; i < mapped->len; ++i) {
-    const LogicalBlock block{first.value() + i};
-    CachedBlock& cached = *inode.pages->find(block);
+    CachedBlock& cached = *inode.pages->find(LogicalBlock{scan.run_first.value() + i});
     cached.place = CachedBlock::Place::mapped;
     cached.physical = FsBlock{mapped->physical.value() + i};
-    run.push_back(block);
   }
   if (mapped->state == MappingState::unwritten) {
-    io->reserved = journal_.detach_reserved(thread);
-    io->first = first;
-    io->len = mapped->len;
+    if (io.reserved == nullptr) io.reserved = journal_.detach_reserved(thread);
+    io.unwritten.emplace_back(scan.run_first, mapped->len);
   }
-  scan.next = std::uint64_t{first.value()} + mapped->len;
-  if (mapped->len < scan.run_len) scan.until_end = false;
+  scan.run_len = mapped->len;
+  co_return KResult<void>();
+}
+
+// Gives the run that a scan has found a place, as much of it as one allocation covers, and submits
+// the folios that are complete then (mpage_map_and_submit_extent). Where the allocation ends inside
+// a folio, the rest of that folio is mapped in the same handle. Stops the handle.
+Task<KResult<void>> Writeback::map_and_submit(Thread& thread, Inode& inode, Scan& scan,
+                                              Submission& submission) {
+  DataIo& io = *new_io(inode);
+  ++io.bios;  // ours: it does not end before all of it is submitted
+  submission.begin(io);
+  KResult<void> done;
+  const std::uint64_t found_end = scan.run_end();
+  std::uint64_t submitted = scan.run_first.value();  // everything before is
+  while (scan.has_run()) {
+    co_await engine_.delay(costs_.map);
+    done = co_await map_run(thread, inode, scan, io);
+    if (!done) break;
+    const std::uint64_t mapped_end = scan.run_end();
+    std::uint64_t at = scan.run_first.value();
+    scan.run_len = 0;
+    while (at < mapped_end) {
+      const CachedBlock& cached =
+          *inode.pages->find(LogicalBlock{static_cast<std::uint32_t>(at)});
+      const std::uint64_t first = cached.folio.value();
+      const std::uint64_t end = first + cached.folio_count;
+      if (end <= mapped_end) {
+        submission.add_folio(first, end);
+      } else {  // the allocation ends inside: what a run there holds is mapped next
+        process_folio(inode, scan, submission, {first, end}, mapped_end);
+      }
+      if (!scan.has_run()) submitted = end;
+      at = end;
+    }
+  }
+  scan.next = std::max(scan.next, submitted);
+  if (submitted < found_end) {
+    scan.next = submitted;
+    scan.until_end = false;
+  }
 
   // The size on the disk follows the data that has a place.
   const std::uint64_t reached =
-      std::min(inode.size, scan.next * volume_.geometry().block_size);
-  KResult<void> done;
-  if (reached > inode.disk_size) {
+      std::min(inode.size, submitted * volume_.geometry().block_size);
+  if (done && reached > inode.disk_size) {
     inode.disk_size = reached;
     done = co_await inodes_.mark_dirty(thread, inode);
   }
   co_await journal_.stop(thread);
-  submit_run(plug, inode, run, mapped->physical, scan.sync, io);
+  submission.end();
+  bio_done(&io);
   co_return done;
 }
 
 Task<KResult<void>> Writeback::write(Thread& thread, Inode& inode, Range range, bool sync) {
   if (inode.pages->dirty.empty()) co_return KResult<void>();
-  sim::Plug plug(blocks_);
+  Submission submission(*this, inode, sync);
   Scan scan{.next = range.first.value(), .end = range.end, .sync = sync};
-  co_await this->scan(inode, scan, plug);  // what needs no handle goes first
+  co_await this->scan(inode, scan, submission);  // what needs no handle goes first
+  submission.end();
   const std::uint32_t credits = write_credits(volume_.geometry());
   const std::uint32_t reserved = convert_credits(volume_.geometry());
   while (!scan.until_end) {
@@ -279,28 +379,23 @@ Task<KResult<void>> Writeback::write(Thread& thread, Inode& inode, Range range, 
                                                           reserved, inode.ino);
     if (!started) co_return started;
     scan.mapping = true;
-    co_await this->scan(inode, scan, plug);
-    KResult<void> done;
-    if (scan.run_len > 0) {
-      done = co_await map_and_submit(thread, inode, scan, plug);
-    } else {
+    co_await this->scan(inode, scan, submission);
+    submission.end();
+    if (!scan.has_run()) {
       co_await journal_.stop(thread);
+      continue;
     }
-    if (!done) {
-      if (thread.handle != nullptr) co_await journal_.stop(thread);
-      co_return done;
-    }
-  }
-  if (inode.pages->dirty.empty() && inode.dirty_order != 0) {
-    dirty_inodes_.erase(std::exchange(inode.dirty_order, 0));
+    const KResult<void> done = co_await map_and_submit(thread, inode, scan, submission);
+    if (!done) co_return done;
   }
   co_return KResult<void>();
 }
 
-Task<> Writeback::write_mapped(Inode& inode) {
-  sim::Plug plug(blocks_);
-  Scan scan{.end = Range().end, .sync = true, .skip_delayed = true};
-  co_await this->scan(inode, scan, plug);
+Task<> Writeback::write_mapped(Inode& inode, Range range) {
+  Submission submission(*this, inode, true);
+  Scan scan{
+      .next = range.first.value(), .end = range.end, .sync = true, .skip_delayed = true};
+  co_await this->scan(inode, scan, submission);
 }
 
 Task<> Writeback::wait(Inode& inode, Range range) {
@@ -326,22 +421,20 @@ Task<KResult<void>> Writeback::write_and_wait(Thread& thread, Inode& inode, Rang
 
 Task<KResult<void>> Writeback::write_listed(bool sync, Time dirtied_before) {
   const sim::Mutex::Guard guard = co_await flusher_lock_.lock();
-  std::vector<Inode*> listed;
-  for (const auto& [order, inode] : dirty_inodes_) listed.push_back(inode);
   KResult<void> result;
-  for (Inode* const inode : listed) {
-    if (inode->dirtied > dirtied_before) continue;
+  for (Inode* const inode : inodes_.dirty_inodes(dirtied_before)) {
     const KResult<void> written = co_await write(flusher_thread_, *inode, Range(), sync);
     if (!written && result) result = written;
+    if (inode->pages->dirty.empty()) inodes_.note_clean(*inode);
   }
   co_return result;
 }
 
 Task<KResult<void>> Writeback::write_all(bool sync) {
-  if (dirty_inodes_.empty()) co_return KResult<void>();
+  if (!inodes_.any_dirty()) co_return KResult<void>();
   co_await engine_.delay(costs_.wake);  // of the flusher
   const KResult<void> result = co_await write_listed(sync, Time::max());
-  co_await engine_.delay(costs_.wake);  // of whoever waits for it
+  co_await engine_.delay(costs_.flusher_wait);
   co_return result;
 }
 
@@ -351,7 +444,7 @@ Task<> Writeback::wait_all() {
 
 Task<> Writeback::flusher() {
   for (;;) {
-    co_await engine_.delay(kFlusherPeriod);
+    co_await engine_.background_delay(kFlusherPeriod);
     const Time before = engine_.now() - kDirtyExpires;
     // Errors stay with the data: it is dirty still, and whoever syncs it will be told.
     static_cast<void>(co_await write_listed(false, before));

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -37,9 +36,6 @@ class Writeback {
 
   void start_threads();  // once, at mount
 
-  // A block of `inode` has become dirty.
-  void note_dirty(Inode& inode);
-
   // Writes what is dirty in `range`; data is in flight when it returns (filemap_fdatawrite_range).
   // `sync`: for somebody who waits (WB_SYNC_ALL): blocks whose older contents are still in flight
   // are waited for. Errors: enospc, euclean (of the allocation).
@@ -48,8 +44,8 @@ class Writeback {
   Task<> wait(Inode& inode, Range range);
   Task<KResult<void>> write_and_wait(Thread& thread, Inode& inode, Range range);
 
-  // Submits what is dirty and has a place; opens no handle (data=ordered, from a commit).
-  Task<> write_mapped(Inode& inode);
+  // Submits what is dirty in `range` and has a place; opens no handle (data=ordered, from a commit).
+  Task<> write_mapped(Inode& inode, Range range);
 
   // All files, by the flusher: sync (writeback_inodes_sb, then sync_inodes_sb).
   Task<KResult<void>> write_all(bool sync);
@@ -60,11 +56,17 @@ class Writeback {
  private:
   struct Scan;
   struct DataIo;
+  class Submission;
 
-  Task<> scan(Inode& inode, Scan& scan, sim::Plug& plug);
-  Task<KResult<void>> map_and_submit(Thread& thread, Inode& inode, Scan& scan, sim::Plug& plug);
-  void submit_run(sim::Plug& plug, Inode& inode, const std::vector<LogicalBlock>& blocks,
-                  FsBlock first, bool sync, DataIo* io);
+  struct Folio {  // blocks [first, end) of a file
+    std::uint64_t first, end;
+  };
+  bool process_folio(Inode& inode, Scan& scan, Submission& submission, Folio folio,
+                     std::uint64_t from);
+  Task<> scan(Inode& inode, Scan& scan, Submission& submission);
+  Task<KResult<void>> map_and_submit(Thread& thread, Inode& inode, Scan& scan,
+                                     Submission& submission);
+  Task<KResult<void>> map_run(Thread& thread, Inode& inode, Scan& scan, DataIo& io);
   DataIo* new_io(Inode& inode);
   static void bio_done(void* io);
   void data_done(DataIo* io);
@@ -82,8 +84,6 @@ class Writeback {
   const CpuCosts costs_;
   Thread worker_thread_, flusher_thread_;
   sim::Mutex flusher_lock_;  // the flusher does one thing at a time
-  std::map<std::uint64_t, Inode*> dirty_inodes_;  // by the order of becoming dirty
-  std::uint64_t last_dirty_order_ = 0;
   std::deque<DataIo*> conversions_;   // data written, extents still to be marked
   std::size_t conversions_pending_ = 0;
   std::uint64_t data_in_flight_ = 0;  // DataIos
