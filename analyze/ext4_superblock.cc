@@ -134,7 +134,6 @@ std::uint16_t Ext4Superblock::inode_size() const noexcept {
 }
 
 FsFeatures Ext4Superblock::features() const noexcept {
-  if (revision() == 0) return {};
   return {le<std::uint32_t, 0x5C>(view()), le<std::uint32_t, 0x60>(view()),
           le<std::uint32_t, 0x64>(view())};
 }

@@ -69,7 +69,7 @@ class Ext4Superblock {
   std::uint16_t state() const noexcept { return le<std::uint16_t, 0x3A>(view()); }
   std::uint32_t revision() const noexcept { return le<std::uint32_t, 0x4C>(view()); }
   std::uint16_t inode_size() const noexcept;
-  FsFeatures features() const noexcept;
+  FsFeatures features() const noexcept;  // whatever the revision: so do Linux and libext2fs
   Uuid uuid() const noexcept;
   std::string label() const;
   std::uint16_t reserved_gdt_blocks() const noexcept { return le<std::uint16_t, 0xCE>(view()); }

@@ -99,6 +99,19 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+// Features count whatever the revision, and with them what they make of other fields.
+TEST(ImageOpen, BelievesFeaturesOfRevision0) {
+  NEED_E2FSPROGS();
+  Bytes bytes("-t ext4 -I 128");
+  set_le<std::uint32_t>(bytes.superblock(), 0x4C, 0);
+  bytes.update_checksum();
+  const auto image = bytes.open();
+  ASSERT_TRUE(image.has_value()) << image.error().what;
+  EXPECT_NE((*image)->superblock().features().incompat & fs_feature::k64Bit, 0U);
+  set_le<std::uint16_t>(bytes.superblock(), 0xFE, 0);
+  EXPECT_EQ(bytes.open().error().code, Errc::invalid);
+}
+
 TEST(ImageOpen, RefusesWhatEndsBeforeTheSuperblock) {
   const std::array<std::byte, 2047> bytes{};
   const auto image = Image::open(std::make_unique<MemorySource>(bytes));
