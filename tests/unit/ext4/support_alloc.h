@@ -99,7 +99,7 @@ class NotingJournal final : public MetadataJournal {
     forgotten.push_back(buffer.block);
   }
   Task<bool> ensure_credits(Thread&, std::uint32_t) override { co_return false; }
-  void order_data(Thread&, Ino) override {}
+  void order_data(Thread&, Ino, LogicalBlock, LogicalBlock) override {}
   Tid tid(const Thread&) const override { return running; }
   bool extend(Thread&, std::uint32_t) override { return true; }
 
