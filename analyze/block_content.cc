@@ -52,7 +52,9 @@ ContentGuess guess_directory(ByteSpan block, std::optional<std::uint32_t> inode_
   while (at < block.size()) {
     if (block.size() - at < kTailSize) return {};
     const std::uint32_t inode = get_le<std::uint32_t>(block, at);
-    const std::size_t length = record_length(get_le<std::uint16_t>(block, at + 4), block.size());
+    const std::uint16_t stored_length = get_le<std::uint16_t>(block, at + 4);
+    if (inode == 0 && stored_length == 0) return {};  // zeros, also where 0 stands for 64 KiB
+    const std::size_t length = record_length(stored_length, block.size());
     const auto name_length = std::to_integer<std::uint8_t>(block[at + 6]);
     const auto type = std::to_integer<std::uint8_t>(block[at + 7]);
     if (length % 4 != 0 || length < kTailSize || length > block.size() - at) return {};

@@ -44,6 +44,14 @@ TEST_P(Content, LooksLikeItsKind) {
   EXPECT_EQ(guess.sure, GetParam().sure);
 }
 
+TEST(LargeContent, OfABlockOf64KibWithoutABitIsUnknown) {
+  const std::vector<std::byte> zeros(65'536);
+  EXPECT_EQ(to_string(guess_content(zeros, 1000).kind), "unknown");
+  std::vector<std::byte> empty(65'536);
+  set_le<std::uint16_t>(empty, 4, 0xFFFF);
+  EXPECT_EQ(to_string(guess_content(empty, 1000).kind), "dir");
+}
+
 constexpr auto kUnknown = BlockKind::unknown;
 constexpr auto kDir = BlockKind::dir;
 
