@@ -58,7 +58,7 @@ class WatchingJournal : public MetadataJournal {
     access_.erase(buffer.block);
   }
   Task<bool> ensure_credits(Thread&, std::uint32_t) override { co_return false; }
-  void order_data(Thread&, Ino) override {}
+  void order_data(Thread&, Ino, LogicalBlock, LogicalBlock) override {}
   Tid tid(const Thread&) const override { return Tid{7}; }
   bool extend(Thread&, std::uint32_t credits) override {
     EXPECT_EQ(credits, 2u);
