@@ -67,7 +67,7 @@ class NotingJournal final : public MetadataJournal {
   }
   void forget(Thread&, Buffer&, bool) override {}
   Task<bool> ensure_credits(Thread&, std::uint32_t) override { co_return false; }
-  void order_data(Thread&, Ino) override {}
+  void order_data(Thread&, Ino, LogicalBlock, LogicalBlock) override {}
   Tid tid(const Thread&) const override { return Tid{1}; }
   bool extend(Thread&, std::uint32_t) override { return true; }
 
