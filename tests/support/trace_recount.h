@@ -79,7 +79,7 @@ class TraceRecount {
     } else if (event == "ext4_journal_start_reserved") {
       ++c.journal_starts[sim::HandleType::reserved];
     } else if (event == "jbd2_handle_stats") {
-      c.add_stopped_handle(count_of("requested_blocks"), count_of("dirtied_blocks"));
+      c.add_stopped_handle(count_of("requested_blocks"), field("dirtied_blocks"));
     } else if (event == "jbd2_start_commit") {
     } else if (event == "jbd2_run_stats") {
       const auto u32 = [&](std::string_view name) {
