@@ -651,8 +651,8 @@ struct Credits {
 
 constexpr std::array kCredits{
     Credits{"FourGibibytes", 4096, 4096, 30, 18}, Credits{"HalfAGibibyte", 512, 4096, 22, 18},
-    Credits{"TwoGroups", 256, 4096, 20, 18},      Credits{"Blocks1K", 128, 1024, 30, 41},
-    Credits{"Blocks2K", 256, 2048, 26, 23},
+    Credits{"TwoGroups", 256, 4096, 20, 18},      Credits{"OneGroup", 128, 4096, 30, 18},
+    Credits{"Blocks1K", 128, 1024, 30, 41},       Credits{"Blocks2K", 256, 2048, 26, 23},
 };
 
 class ExtentCredits : public testing::TestWithParam<Credits> {};
