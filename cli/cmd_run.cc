@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include <fmt/core.h>
 
@@ -92,7 +94,7 @@ Result<void> parse_keep(std::string_view text, workloads::RunOptions& run) {
     run.keep = sim::Keep::durable;
   } else if (text.starts_with("seed:")) {
     const auto seed = parse_number(text.substr(5));
-    if (!seed) return std::unexpected(seed.error());
+    if (!seed) return fail(Errc::usage, "--keep: " + seed.error().what);
     run.keep = sim::Keep::random;
     run.keep_seed = *seed;
   } else {
@@ -168,25 +170,29 @@ Result<RunWords> parse_words(const Arguments& arguments) {
   return words;
 }
 
+std::unexpected<Error> cannot_open(const std::string& path, int error) {
+  return fail(Errc::io, fmt::format("{}: cannot open: {}", path, std::strerror(error)));
+}
+
 Result<std::string> read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  // A folder opens and cannot be read.
-  if (!file || !(text << file.rdbuf()) || file.bad()) {
-    std::error_code error;
-    if (file && std::ifstream(path).peek() == std::ifstream::traits_type::eof() && !file.bad()) {
-      return std::string();
-    }
-    return fail(Errc::io, fmt::format("{}: cannot be read", path));
+  if (!file) return cannot_open(path, errno);
+  if (std::filesystem::is_directory(path)) {
+    return fail(Errc::io, fmt::format("{}: expected a file, found a directory", path));
   }
-  return text.str();
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad()) return fail(Errc::io, fmt::format("{}: cannot be read", path));
+  return text;
 }
 
 // The file system that the run starts from.
 Result<sim::BlockStore> load_image(const std::string& path) {
   std::array<std::byte, 1024> super{};
   std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(Errc::io, fmt::format("{}: cannot be read", path));
+  if (!file) return cannot_open(path, errno);
+  if (std::filesystem::is_directory(path)) {
+    return fail(Errc::io, fmt::format("{}: expected a file system, found a directory", path));
+  }
   file.seekg(1024);
   std::array<char, 1024> raw{};
   if (!file.read(raw.data(), raw.size())) {

@@ -135,6 +135,16 @@ struct UserOptions {
   std::string extended;
 };
 
+// Whether the value of -J, a list, asks for an external journal.
+bool names_device(std::string_view list) {
+  for (;;) {
+    const std::size_t comma = list.find(',');
+    if (list.substr(0, comma).starts_with("device")) return true;
+    if (comma == std::string_view::npos) return false;
+    list.remove_prefix(comma + 1);
+  }
+}
+
 Result<UserOptions> check_options(std::string_view text) {
   const auto words = split_words(text);
   if (!words) return std::unexpected(words.error());
@@ -163,6 +173,11 @@ Result<UserOptions> check_options(std::string_view text) {
       }
       value = (*words)[i];
     }
+    if (letter == 'J' && names_device(value)) {
+      // mke2fs would write to it.
+      return fail(Errc::usage, fmt::format("--mkfs: expected the journal inside the file system, "
+                                           "found -J {}", value));
+    }
     if (at > 1) options.words.push_back(word.substr(0, at));
     if (letter == 'E') {
       options.extended += "," + value;
@@ -174,13 +189,29 @@ Result<UserOptions> check_options(std::string_view text) {
   return options;
 }
 
-// Last line that mke2fs wrote, without its name in front.
-std::string complaint_of(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  for (char& c : text) {
-    if (c == '\n' || c == '\t') c = ' ';
+// What mke2fs wrote, as one sentence: without its own name, the name of our file, which is another
+// each time, and the list of what -E takes.
+std::string complaint_of(const std::string& text, const std::string& image) {
+  std::string sentence;
+  for (const char c : text.substr(0, text.find("Extended options are separated"))) {
+    const bool blank = c == ' ' || c == '\n' || c == '\t';
+    if (!blank) {
+      sentence += c;
+    } else if (!sentence.empty() && sentence.back() != ' ') {
+      sentence += ' ';
+    }
   }
-  return text.empty() ? "no message" : text;
+  constexpr std::string_view kName = "mke2fs: ";
+  for (std::size_t at; (at = sentence.find(kName)) != std::string::npos;) {
+    sentence.erase(at, kName.size());
+  }
+  for (std::size_t at; (at = sentence.find(image)) != std::string::npos;) {
+    sentence.replace(at, image.size(), "of the image");
+  }
+  while (sentence.ends_with(' ') || sentence.ends_with('.') || sentence.ends_with(':')) {
+    sentence.pop_back();
+  }
+  return sentence.empty() ? "no message" : sentence;
 }
 
 Result<void> run_mke2fs(const std::vector<std::string>& words, const MemoryFile& configuration) {
@@ -220,7 +251,7 @@ Result<void> run_mke2fs(const std::vector<std::string>& words, const MemoryFile&
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   return fail(Errc::usage, fmt::format("--mkfs: mke2fs refuses: {}",
-                                       complaint_of(messages.read_text())));
+                                       complaint_of(messages.read_text(), words.back())));
 }
 
 }  // namespace
@@ -234,6 +265,9 @@ Result<sim::BlockStore> make_file_system(std::string_view options, std::uint64_t
     return std::unexpected(system_error("memfd_create"));
   }
   if (!configuration.write(kConfiguration)) return std::unexpected(system_error("memfd write"));
+  if (size_bytes == 0) {
+    return fail(Errc::usage, "--size: expected room for a file system, found 0");
+  }
   if (size_bytes > std::uint64_t{INT64_MAX} ||
       ::ftruncate(image.fd(), static_cast<off_t>(size_bytes)) != 0) {
     return fail(Errc::usage, fmt::format("--size: {} bytes cannot be had", size_bytes));

@@ -232,8 +232,9 @@ class LineParser {
       case Arg::length:
         return parse_limited(arg, kInt64Max, op_.length);
       case Arg::seconds:
-      case Arg::milliseconds:
         return parse_limited(arg, kInt64Max, op_.number);
+      case Arg::milliseconds:  // 49 days: far below what a clock of nanoseconds holds
+        return parse_limited(arg, 0xffff'ffff, op_.number);
       case Arg::count:
         return parse_limited(arg, 0x7fff'ffff, op_.count);
       case Arg::uid:

@@ -146,6 +146,7 @@ class Run {
   std::optional<Error> mount_error_;
   bool stop_ = false;  // the engine stops: all is done, or the power is gone
   bool crashed_ = false;   // after an operation
+  bool mounted_ = false;
   bool finished_ = false;  // unmounted
 };
 
@@ -327,6 +328,7 @@ Task<> Run::main() {
     stop_ = true;
     co_return;
   }
+  mounted_ = true;
   end_phase();
   begin_phase("run");
   working_ = workers_.size();
@@ -415,9 +417,11 @@ Result<RunOutcome> Run::execute(sim::BlockStore contents,
   report_.provenance.seed = options_.seed;
   report_.config.block_size = geometry->block_size;
   report_.config.threads = static_cast<std::uint32_t>(threads_.size());
-  const jbd2::LogSuperblock& log = file_system_->journal().machine().superblock();
-  report_.config.journal_blocks = log.block_count();
-  report_.config.journal_fc_blocks = log.fast_commit_blocks();
+  if (mounted_) {  // else the power went before the journal's superblock was read
+    const jbd2::LogSuperblock& log = file_system_->journal().machine().superblock();
+    report_.config.journal_blocks = log.block_count();
+    report_.config.journal_fc_blocks = log.fast_commit_blocks();
+  }
   outcome.crashed = !finished_;
   outcome.events = engine_.events_fired();
   outcome.requests = device_->completed_requests();
