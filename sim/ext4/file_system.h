@@ -115,6 +115,7 @@ class FileSystem final : private JournalDriver::Host {
                                std::uint16_t mode);
   Task<KResult<Inode*>> new_inode(Thread& thread, Inode& directory, const std::string& name,
                                   std::uint16_t mode);
+  Task<> drop_new_inode(Thread& thread, Inode& inode);
   Task<KResult<void>> make_directory(Thread& thread, Inode& directory, std::string name,
                                      std::uint16_t mode);
   Task<KResult<void>> sample_mount_point(Thread& thread);

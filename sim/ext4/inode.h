@@ -54,6 +54,7 @@ struct Inode {
   std::uint64_t disk_size = 0;   // i_disksize: what the inode on the disk may say
   std::uint64_t sectors = 0;     // i_blocks, 512 bytes
   Timestamp atime, mtime, ctime, crtime;
+  std::uint32_t dtime = 0;       // when it was freed, seconds
   bool ctime_queried = false;    // multigrain: somebody has looked since it was last set
   std::uint64_t version = 1;     // i_version
   std::array<std::byte, 60> block{};  // i_block: the extent root, or a fast symbolic link

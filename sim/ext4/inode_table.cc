@@ -12,7 +12,7 @@ namespace {
 
 // Offsets in struct ext4_inode.
 constexpr std::size_t kMode = 0x00, kUidLow = 0x02, kSizeLow = 0x04, kAtime = 0x08, kCtime = 0x0C,
-                      kMtime = 0x10, kGidLow = 0x18, kLinks = 0x1A, kBlocksLow = 0x1C,
+                      kMtime = 0x10, kDtime = 0x14, kGidLow = 0x18, kLinks = 0x1A, kBlocksLow = 0x1C,
                       kFlags = 0x20, kVersionLow = 0x24, kBlock = 0x28, kGeneration = 0x64,
                       kSizeHigh = 0x6C, kBlocksHigh = 0x74, kUidHigh = 0x78, kGidHigh = 0x7A,
                       kChecksumLow = 0x7C, kExtraSize = 0x80, kChecksumHigh = 0x82,
@@ -87,6 +87,7 @@ KResult<void> read_inode(const Geometry& geometry, ByteSpan raw, Inode& inode) {
   inode.mode = u16(kMode);
   inode.uid = u16(kUidLow) | std::uint32_t{u16(kUidHigh)} << 16;
   inode.gid = u16(kGidLow) | std::uint32_t{u16(kGidHigh)} << 16;
+  inode.dtime = u32(kDtime);
   inode.links = u16(kLinks);
   inode.flags = u32(kFlags);
   inode.size = inode.disk_size = u32(kSizeLow) | std::uint64_t{u32(kSizeHigh)} << 32;
@@ -118,6 +119,7 @@ bool write_inode(const Geometry& geometry, MutableByteSpan raw, const Inode& ino
   u16(kUidHigh, inode.uid >> 16);
   u16(kGidLow, inode.gid);
   u16(kGidHigh, inode.gid >> 16);
+  u32(kDtime, inode.dtime);
   u16(kLinks, inode.links);
   u32(kFlags, inode.flags);
   u32(kGeneration, inode.generation);
@@ -170,7 +172,10 @@ Inode& InodeTable::create(Ino ino) {
   return *entry.inode;
 }
 
-void InodeTable::forget(Ino ino) { inodes_.erase(ino); }
+void InodeTable::forget(Ino ino) {
+  note_clean(*inodes_.at(ino).inode);
+  inodes_.erase(ino);
+}
 
 // The block of the table that holds the inode. For a new inode whose neighbours in the block are
 // all unused nothing is read: the block becomes zeros (ext4_get_inode_loc_noinmem and its in_mem

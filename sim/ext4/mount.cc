@@ -15,7 +15,7 @@ namespace {
 // Offsets in struct ext4_super_block.
 constexpr std::size_t kFreeBlocksLow = 0x0C, kFreeInodes = 0x10, kMtime = 0x2C, kWtime = 0x30,
                       kMountCount = 0x34, kMaxMountCount = 0x36, kState = 0x3A, kIncompat = 0x60,
-                      kJournalIno = 0xE0, kFreeBlocksHigh = 0x158, kKbytesWritten = 0x178,
+                      kJournalIno = 0xE0, kLastOrphan = 0xE8, kFreeBlocksHigh = 0x158, kKbytesWritten = 0x178,
                       kWtimeHigh = 0x274, kMtimeHigh = 0x275;
 constexpr std::uint16_t kStateValid = 1;
 
@@ -121,6 +121,12 @@ Task<Result<jbd2::LogSuperblock>> FileSystem::load_journal() {
     co_return fail(Errc::unsupported,
                    "the journal needs recovery: recover the file system before simulating on it");
   }
+  if (superblock->errno_value() != 0) {
+    co_return fail(Errc::unsupported,
+                   fmt::format("the journal was stopped by error {}: let e2fsck look at the file "
+                               "system before simulating on it",
+                               superblock->errno_value()));
+  }
   co_return superblock;
 }
 
@@ -141,6 +147,14 @@ Task<Result<void>> FileSystem::mount() {
   }
   const KResult<void> loaded = co_await volume_->load();
   if (!loaded) co_return fail(Errc::invalid, "group descriptors or superblock are damaged");
+  if ((geometry.compat & kCompatFastCommit) != 0) {
+    co_return fail(Errc::unsupported, "feature not simulated: fast_commit");
+  }
+  if (get_le<std::uint32_t>(volume_->super(), kLastOrphan) != 0) {
+    co_return fail(Errc::unsupported,
+                   "deleted files wait to be freed (the list of orphans is not empty): mount the "
+                   "file system before simulating on it");
+  }
   Result<jbd2::LogSuperblock> log = co_await load_journal();
   if (!log) co_return std::unexpected(log.error());
 

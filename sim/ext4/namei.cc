@@ -63,7 +63,11 @@ Task<KResult<Inode*>> FileSystem::walk(Thread& thread, std::string_view path) {
   const KResult<Name> at = co_await walk_to_parent(thread, path);
   if (!at) co_return std::unexpected(at.error());
   if (at->name.empty() || at->name == ".") co_return at->directory;
-  co_return co_await lookup(thread, *at->directory, at->name);
+  const KResult<Inode*> inode = co_await lookup(thread, *at->directory, at->name);
+  if (inode && path.ends_with('/') && !(*inode)->is_directory()) {
+    co_return std::unexpected(Errno::enotdir);
+  }
+  co_return inode;
 }
 
 // The first file that is opened after the mount puts the mount point into the superblock, through
@@ -110,6 +114,27 @@ Task<KResult<Inode*>> FileSystem::new_inode(Thread& thread, Inode& directory,
   co_return &inode;
 }
 
+// What is made of a new inode whose directory entry finds no room, in the handle that made it: the
+// inode and the block that a new directory has are free again. Whoever reads the log sees an inode
+// that was never there; the kernel puts it on the list of orphans and frees it in a handle of its
+// own (ext4_create, ext4_evict_inode).
+Task<> FileSystem::drop_new_inode(Thread& thread, Inode& inode) {
+  if (inode.sectors > 0) {
+    const KResult<Mapping> first = co_await extents_->lookup(inode, LogicalBlock{0}, 1);
+    if (first && first->state != MappingState::hole) {
+      static_cast<void>(
+          co_await block_allocator_->free(thread, inode, first->physical, first->len, true));
+    }
+    ExtentMap::init_root(inode);
+  }
+  inode.links = 0;
+  inode.size = inode.disk_size = 0;
+  inode.dtime = static_cast<std::uint32_t>(clock_.coarse().sec);
+  static_cast<void>(co_await inodes_->mark_dirty(thread, inode));
+  static_cast<void>(co_await inode_allocator_->release(thread, inode));
+  inodes_->forget(inode.ino);
+}
+
 Task<KResult<Inode*>> FileSystem::create(Thread& thread, Inode& directory, std::string name,
                                          std::uint16_t mode) {
   const KResult<void> started =
@@ -124,7 +149,11 @@ Task<KResult<Inode*>> FileSystem::create(Thread& thread, Inode& directory, std::
   const KResult<void> added = co_await directories_->add_entry(
       thread, directory, name, (*inode)->ino, FileType::regular, clock_.set_ctime(directory));
   KResult<void> dirtied;
-  if (added) dirtied = co_await inodes_->mark_dirty(thread, **inode);
+  if (added) {
+    dirtied = co_await inodes_->mark_dirty(thread, **inode);
+  } else {
+    co_await drop_new_inode(thread, **inode);
+  }
   co_await journal_->stop(thread);
   if (!added) co_return std::unexpected(added.error());
   if (!dirtied) co_return std::unexpected(dirtied.error());
@@ -152,6 +181,8 @@ Task<KResult<void>> FileSystem::make_directory(Thread& thread, Inode& directory,
     ++directory.links;
     if (directory.links >= kLinkMax) directory.links = 1;
     done = co_await inodes_->mark_dirty(thread, directory);
+  } else if (inode) {
+    co_await drop_new_inode(thread, **inode);
   }
   co_await journal_->stop(thread);
   if (done) names_[{directory.ino, std::move(name)}] = (*inode)->ino;
@@ -179,6 +210,8 @@ Task<KResult<OpenFile>> FileSystem::open(Thread& thread, std::string_view path, 
   co_await engine_.delay(config_.costs.syscall);
   const KResult<Name> at = co_await walk_to_parent(thread, path);
   if (!at) co_return std::unexpected(at.error());
+  const bool must_be_directory = path.ends_with('/');
+  if (must_be_directory && how.create) co_return std::unexpected(Errno::eisdir);
   Inode* inode = at->directory;
   Inode& directory = *at->directory;
   if (at->name.empty() || at->name == ".") {
@@ -198,6 +231,7 @@ Task<KResult<OpenFile>> FileSystem::open(Thread& thread, std::string_view path, 
       co_return std::unexpected(existing.error());
     }
   }
+  if (must_be_directory && !inode->is_directory()) co_return std::unexpected(Errno::enotdir);
   if (inode->is_directory() && (how.writable || how.create)) {
     co_return std::unexpected(Errno::eisdir);
   }

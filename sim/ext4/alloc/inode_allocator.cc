@@ -205,6 +205,28 @@ Task<KResult<Ino>> InodeAllocator::allocate(Thread& thread, Inode& directory, st
   co_return std::unexpected(Errno::enospc);
 }
 
+Task<KResult<void>> InodeAllocator::release(Thread& thread, const Inode& inode) {
+  const std::uint32_t bit = (inode.ino.value() - 1) % volume_.geometry().inodes_per_group;
+  const KResult<Buffer*> read = co_await bitmaps_.inode_bitmap(inode.group);
+  if (!read) co_return std::unexpected(read.error());
+  Buffer& bitmap = **read;
+  Buffer& table = volume_.desc(inode.group).buffer();
+  co_await journal_.get_write_access(thread, bitmap);
+  co_await journal_.get_write_access(thread, table);
+  if (!test_bit(bitmap.data.bytes(), bit)) co_return std::unexpected(Errno::euclean);
+  clear_bits(bitmap.data.mutate(), bit, 1);
+  GroupDesc desc = volume_.desc(inode.group);
+  desc.set_free_inodes(desc.free_inodes() + 1);
+  if (inode.is_directory()) desc.set_used_dirs(desc.used_dirs() - 1);
+  desc.set_inode_bitmap_checksum(bitmap.data.bytes());
+  desc.update_checksum();
+  volume_.free_inodes.add(thread.cpu, 1);
+  if (inode.is_directory()) volume_.directories.add(thread.cpu, -1);
+  journal_.dirty_metadata(thread, table);
+  journal_.dirty_metadata(thread, bitmap);
+  co_return KResult<void>{};
+}
+
 // The group gets its first inode: from now on its block bitmap is one that the disk holds.
 Task<> InodeAllocator::init_block_bitmap(Thread& thread, GroupNo group) {
   const KResult<Buffer*> made = co_await bitmaps_.block_bitmap(group);

@@ -31,6 +31,11 @@ class InodeAllocator {
   Task<KResult<Ino>> allocate(Thread& thread, Inode& directory, std::uint16_t mode,
                               std::string_view name);
 
+  // Takes back the number of an inode that nothing refers to any more, in the open handle of
+  // `thread`. Dirties the descriptor and the inode bitmap, in this order (ext4_free_inode). Errors:
+  // euclean.
+  Task<KResult<void>> release(Thread& thread, const Inode& inode);
+
  private:
   // What is known of a flex group, or of a group where there are none.
   struct Stats {
