@@ -1,9 +1,10 @@
 #include "base/block_ref.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include "base/pool.h"
 
 namespace jbdlab {
 namespace {
@@ -12,8 +13,7 @@ namespace {
 constexpr std::size_t kHeader = 16;
 
 std::byte* allocate(std::uint32_t size) {
-  auto* storage = static_cast<std::byte*>(std::malloc(kHeader + size));
-  CHECK(storage != nullptr);
+  auto* storage = static_cast<std::byte*>(pool::allocate(kHeader + size));
   const std::uint64_t one = 1;
   std::memcpy(storage, &one, sizeof one);
   return storage;
@@ -93,7 +93,7 @@ void BlockRef::release() noexcept {
   if (rep_.kind != Kind::bytes) return;
   const std::uint64_t count = count_of(rep_.storage);
   if (count == 1) {
-    std::free(rep_.storage);
+    pool::release(rep_.storage, kHeader + rep_.size);
   } else {
     set_count(rep_.storage, count - 1);
   }

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/ids.h"
+#include "base/pool.h"
 #include "base/time.h"
 #include "jbd2/log_writer.h"
 #include "jbd2/machine/buffer_head.h"
@@ -106,6 +107,10 @@ class [[nodiscard]] Steps {
     }
     void return_void() const noexcept {}
     [[noreturn]] void unhandled_exception() const noexcept { std::terminate(); }
+    static void* operator new(std::size_t size) { return pool::allocate(size); }
+    static void operator delete(void* frame, std::size_t size) noexcept {
+      pool::release(frame, size);
+    }
   };
 
   Steps(Steps&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}

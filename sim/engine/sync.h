@@ -2,7 +2,6 @@
 
 #include <coroutine>
 #include <cstddef>
-#include <deque>
 #include <utility>
 #include <vector>
 
@@ -102,13 +101,14 @@ class Mutex {
       held_ = false;
     } else {  // stays held: it passes to the next in line
       engine_.resume_soon(waiters_.front());
-      waiters_.pop_front();
+      waiters_.erase(waiters_.begin());
     }
   }
 
   Engine& engine_;
   bool held_ = false;
-  std::deque<std::coroutine_handle<>> waiters_;
+  // A vector costs no memory while nobody waits, and every inode has two locks.
+  std::vector<std::coroutine_handle<>> waiters_;
 };
 
 }  // namespace jbdlab::sim

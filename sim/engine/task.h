@@ -1,11 +1,13 @@
 #pragma once
 
 #include <coroutine>
+#include <cstddef>
 #include <exception>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "base/pool.h"
 
 namespace jbdlab::sim {
 
@@ -35,6 +37,12 @@ struct PromiseBase {
   std::suspend_always initial_suspend() const noexcept { return {}; }
   FinalAwaiter final_suspend() const noexcept { return {}; }
   [[noreturn]] void unhandled_exception() const noexcept { std::terminate(); }
+
+  // Of the frame: a simulated system call makes dozens.
+  static void* operator new(std::size_t size) { return pool::allocate(size); }
+  static void operator delete(void* frame, std::size_t size) noexcept {
+    pool::release(frame, size);
+  }
 };
 
 template <class T>
