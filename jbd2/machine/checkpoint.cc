@@ -2,8 +2,6 @@
 // Source: fs/jbd2/checkpoint.c and journal.c (jbd2_journal_get_log_tail, jbd2_update_log_tail,
 // jbd2_mark_journal_empty, jbd2_journal_destroy).
 
-#include <algorithm>
-
 #include "base/check.h"
 #include "jbd2/machine/journal.h"
 
@@ -22,10 +20,7 @@ bool Journal::remove_checkpoint(BufferHead& buffer) {
 
 void Journal::drop(Transaction& transaction) {
   observer_.transaction_dropped(transaction);
-  const auto at = std::find_if(checkpoint_.begin(), checkpoint_.end(),
-                               [&](const auto& t) { return t.get() == &transaction; });
-  CHECK(at != checkpoint_.end());
-  checkpoint_.erase(at);
+  checkpoint_.erase(transaction.place);
 }
 
 // Before a commit: lets go of what others have written home in the meantime. Memory only; it stops

@@ -181,7 +181,7 @@ void Journal::finish_commit() {
   observer_.transaction_committed(transaction);
   observer_.commit_ended(transaction, tail_sequence_);
   transaction.state = TransactionState::finished;
-  checkpoint_.push_back(std::move(committing_));
+  transaction.place = checkpoint_.insert(checkpoint_.end(), std::move(committing_));
   if (checkpoint_.back()->checkpoint.empty()) drop(*checkpoint_.back());
   observer_.wake(Wake::commit_done);
 }

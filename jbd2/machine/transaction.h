@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
+#include <memory>
 #include <vector>
 
 #include "base/ids.h"
@@ -64,6 +66,9 @@ class Transaction {
   std::uint32_t checkpoint_forced = 0;   // commits that its checkpoint had to force
   std::uint32_t checkpoint_written = 0;  // buffers that its checkpoint wrote home
   std::uint32_t checkpoint_dropped = 0;  // buffers that a later commit logged again
+
+  // Where the journal keeps it when it is committed; the journal's business.
+  std::list<std::unique_ptr<Transaction>>::iterator place;
 
   TransactionList& list(BufferList which);
 };

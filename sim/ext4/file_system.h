@@ -169,7 +169,8 @@ class FileSystem final : private JournalDriver::Host {
   std::unique_ptr<ExtentMap> extents_;
   std::unique_ptr<Directories> directories_;
   std::unique_ptr<Writeback> writeback_;
-  std::map<std::pair<Ino, std::string>, Ino> names_;  // the dentry cache: names that exist
+  // The dentry cache: of each directory, names that exist.
+  std::map<Ino, std::map<std::string, Ino, std::less<>>> names_;
   bool mount_point_sampled_ = false;
   std::uint64_t kbytes_before_ = 0;  // s_kbytes_written at mount
 };

@@ -65,6 +65,7 @@ struct Inode {
   Tid sync_tid, datasync_tid;    // last transaction that changed it; that changed what data needs
   std::uint32_t reserved_blocks = 0;  // delayed, not allocated (i_reserved_data_blocks)
   std::uint32_t writers = 0;     // open files that may write (i_writecount)
+  bool fresh = false;            // never written to the inode table
   std::uint64_t dirty_order = 0; // its place in the flusher's list; 0: not in it
   Time dirtied{};                // since when it has been there
   GroupNo group;                 // i_block_group: where the inode lies

@@ -159,33 +159,42 @@ InodeTable::Place InodeTable::place_of(Ino ino) {
 }
 
 Inode* InodeTable::find(Ino ino) noexcept {
-  const auto at = inodes_.find(ino);
-  return at == inodes_.end() ? nullptr : at->second.inode.get();
+  const std::size_t page = ino.value() / kPageInodes;
+  if (page >= pages_.size() || pages_[page] == nullptr) return nullptr;
+  return (*pages_[page])[ino.value() % kPageInodes].get();
+}
+
+std::unique_ptr<Inode>& InodeTable::slot(Ino ino) {
+  const std::size_t page = ino.value() / kPageInodes;
+  if (page >= pages_.size()) pages_.resize(page + 1);
+  if (pages_[page] == nullptr) pages_[page] = std::make_unique<Page>();
+  return (*pages_[page])[ino.value() % kPageInodes];
 }
 
 Inode& InodeTable::create(Ino ino) {
-  Entry& entry = inodes_[ino];
-  CHECK(entry.inode == nullptr);
-  entry.inode = std::make_unique<Inode>(ino, engine_);
-  entry.fresh = true;
-  entry.inode->group = volume_.geometry().group_of(ino);
-  return *entry.inode;
+  std::unique_ptr<Inode>& inode = slot(ino);
+  CHECK(inode == nullptr);
+  inode = std::make_unique<Inode>(ino, engine_);
+  inode->fresh = true;
+  inode->group = volume_.geometry().group_of(ino);
+  return *inode;
 }
 
 void InodeTable::forget(Ino ino) {
-  note_clean(*inodes_.at(ino).inode);
-  inodes_.erase(ino);
+  std::unique_ptr<Inode>& inode = slot(ino);
+  note_clean(*inode);
+  inode.reset();
 }
 
 // The block of the table that holds the inode. For a new inode whose neighbours in the block are
 // all unused nothing is read: the block becomes zeros (ext4_get_inode_loc_noinmem and its in_mem
 // case), which needs the inode bitmap in memory.
-Task<Buffer*> InodeTable::table_block(Inode& inode, bool fresh) {
+Task<Buffer*> InodeTable::table_block(Inode& inode) {
   const Place place = place_of(inode.ino);
   BufferCache& buffers = volume_.buffers();
   Buffer& buffer = buffers.get(place.block);
   if (buffer.uptodate) co_return &buffer;
-  if (fresh && !buffer.locked) {
+  if (inode.fresh && !buffer.locked) {
     const Geometry& geometry = volume_.geometry();
     const FsBlock bitmap_block = volume_.desc(geometry.group_of(inode.ino)).inode_bitmap();
     const Buffer* const bitmap = buffers.find(bitmap_block);
@@ -214,7 +223,7 @@ Task<KResult<Inode*>> InodeTable::get(Thread& /*thread*/, Ino ino) {
     co_return std::unexpected(Errno::euclean);
   }
   auto inode = std::make_unique<Inode>(ino, engine_);
-  Buffer* const buffer = co_await table_block(*inode, false);
+  Buffer* const buffer = co_await table_block(*inode);
   if (Inode* const known = find(ino)) co_return known;  // somebody was faster
   const ByteSpan raw =
       buffer->data.bytes().subspan(place_of(ino).offset, volume_.geometry().inode_size);
@@ -227,9 +236,9 @@ Task<KResult<Inode*>> InodeTable::get(Thread& /*thread*/, Ino ino) {
   const jbd2::Transaction* const open =
       journal.running() != nullptr ? journal.running() : journal.committing();
   inode->sync_tid = inode->datasync_tid = open != nullptr ? open->tid : journal.commit_sequence();
-  Entry& entry = inodes_[ino];
-  entry.inode = std::move(inode);
-  co_return entry.inode.get();
+  std::unique_ptr<Inode>& place = slot(ino);
+  place = std::move(inode);
+  co_return place.get();
 }
 
 void InodeTable::touch(const Thread& thread, Inode& inode, bool datasync) {
@@ -238,13 +247,12 @@ void InodeTable::touch(const Thread& thread, Inode& inode, bool datasync) {
 }
 
 Task<KResult<void>> InodeTable::mark_dirty(Thread& thread, Inode& inode) {
-  Entry& entry = inodes_.at(inode.ino);
-  Buffer* const buffer = co_await table_block(inode, entry.fresh);
+  Buffer* const buffer = co_await table_block(inode);
   co_await journal_.get_write_access(thread, *buffer);
   const MutableByteSpan raw =
       buffer->data.mutate().subspan(place_of(inode.ino).offset, volume_.geometry().inode_size);
   const bool size_changed =
-      write_inode(volume_.geometry(), raw, inode, std::exchange(entry.fresh, false));
+      write_inode(volume_.geometry(), raw, inode, std::exchange(inode.fresh, false));
   journal_.dirty_metadata(thread, *buffer);
   touch(thread, inode, size_changed);
   co_return KResult<void>();
@@ -264,7 +272,8 @@ void InodeTable::note_clean(Inode& inode) {
 std::vector<Inode*> InodeTable::dirty_inodes(Time since) const {
   std::vector<Inode*> inodes;
   for (const auto& [order, inode] : dirty_) {
-    if (inode->dirtied <= since) inodes.push_back(inode);
+    if (inode->dirtied > since) break;  // and those behind it became so later still
+    inodes.push_back(inode);
   }
   return inodes;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -51,17 +53,17 @@ class InodeTable final : public InodeStore {
     FsBlock block;
     std::size_t offset;
   };
-  struct Entry {
-    std::unique_ptr<Inode> inode;
-    bool fresh = false;  // never written to the table
-  };
+  static constexpr std::size_t kPageInodes = 128;
+  using Page = std::array<std::unique_ptr<Inode>, kPageInodes>;
+
   Place place_of(Ino ino);
-  Task<Buffer*> table_block(Inode& inode, bool fresh);
+  std::unique_ptr<Inode>& slot(Ino ino);
+  Task<Buffer*> table_block(Inode& inode);
 
   sim::Engine& engine_;
   Volume& volume_;
   JournalDriver& journal_;
-  std::map<Ino, Entry> inodes_;
+  std::vector<std::unique_ptr<Page>> pages_;  // by inode number
   std::map<std::uint64_t, Inode*> dirty_;  // by dirty_order
   std::uint64_t last_dirty_order_ = 0;
 };

@@ -88,6 +88,8 @@ void JournalDriver::transaction_created(const jbd2::Transaction& transaction) {
   // The timer is rounded up to a whole second (round_jiffies_up): a lone transaction lives longer
   // than the interval.
   const Time whole = std::chrono::ceil<std::chrono::seconds>(transaction.expires);
+  if (whole == timer_) return;  // one look at that time is enough
+  timer_ = whole;
   engine_.call_in_background(whole, &JournalDriver::timer_fired, this);
 }
 

@@ -138,6 +138,7 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
   std::vector<jbd2::Handle*> free_handles_;
   std::vector<std::unique_ptr<LogIo>> log_ios_;
   std::vector<LogIo*> free_log_ios_;
+  Time timer_{};  // when timer_fired() is next called, or was called last
   bool stopping_ = false;
 };
 

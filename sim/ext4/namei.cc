@@ -27,13 +27,14 @@ constexpr std::size_t kLastMounted = 0x88, kLastMountedSize = 64;
 Task<KResult<Inode*>> FileSystem::lookup(Thread& thread, Inode& directory,
                                          const std::string& name) {
   if (name.size() > kNameMax) co_return std::unexpected(Errno::enametoolong);
-  const auto known = names_.find({directory.ino, name});
-  if (known != names_.end()) co_return co_await inodes_->get(thread, known->second);
+  const auto& names = names_[directory.ino];
+  const auto known = names.find(name);
+  if (known != names.end()) co_return co_await inodes_->get(thread, known->second);
   const auto found = co_await directories_->lookup(directory, name);
   if (!found) co_return std::unexpected(found.error());
   if (!*found) co_return std::unexpected(Errno::enoent);
   const Ino ino = (*found)->ino;
-  names_[{directory.ino, name}] = ino;
+  names_[directory.ino][name] = ino;
   co_return co_await inodes_->get(thread, ino);
 }
 
@@ -157,7 +158,7 @@ Task<KResult<Inode*>> FileSystem::create(Thread& thread, Inode& directory, std::
   co_await journal_->stop(thread);
   if (!added) co_return std::unexpected(added.error());
   if (!dirtied) co_return std::unexpected(dirtied.error());
-  names_[{directory.ino, std::move(name)}] = (*inode)->ino;
+  names_[directory.ino][std::move(name)] = (*inode)->ino;
   co_return inode;
 }
 
@@ -185,7 +186,7 @@ Task<KResult<void>> FileSystem::make_directory(Thread& thread, Inode& directory,
     co_await drop_new_inode(thread, **inode);
   }
   co_await journal_->stop(thread);
-  if (done) names_[{directory.ino, std::move(name)}] = (*inode)->ino;
+  if (done) names_[directory.ino][std::move(name)] = (*inode)->ino;
   co_return done;
 }
 
