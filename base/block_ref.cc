@@ -64,11 +64,16 @@ BlockRef BlockRef::zeros(std::uint32_t size) noexcept {
 }
 
 BlockRef BlockRef::copy_of(ByteSpan bytes) {
+  BlockRef block = unset(static_cast<std::uint32_t>(bytes.size()));
+  std::memcpy(block.rep_.storage + kHeader, bytes.data(), bytes.size());
+  return block;
+}
+
+BlockRef BlockRef::unset(std::uint32_t size) {
   Rep rep;
-  rep.size = static_cast<std::uint32_t>(bytes.size());
+  rep.size = size;
   rep.kind = Kind::bytes;
-  rep.storage = allocate(rep.size);
-  std::memcpy(rep.storage + kHeader, bytes.data(), bytes.size());
+  rep.storage = allocate(size);
   return BlockRef(rep);
 }
 
@@ -102,9 +107,14 @@ void BlockRef::release() noexcept {
 void BlockRef::copy_to(MutableByteSpan out) const noexcept {
   CHECK(out.size() == rep_.size);
   switch (rep_.kind) {
-    case Kind::none: return;
-    case Kind::zeros: std::memset(out.data(), 0, out.size()); return;
-    case Kind::bytes: std::memcpy(out.data(), rep_.storage + kHeader, out.size()); return;
+    case Kind::none:
+      return;
+    case Kind::zeros:
+      std::memset(out.data(), 0, out.size());
+      return;
+    case Kind::bytes:
+      std::memcpy(out.data(), rep_.storage + kHeader, out.size());
+      return;
     case Kind::pattern:
       std::memset(out.data(), 0, rep_.first);
       fill_pattern(rep_.seed, rep_.file_offset + rep_.first,
@@ -130,7 +140,13 @@ ByteSpan BlockRef::bytes() const {
 MutableByteSpan BlockRef::mutate() {
   CHECK(rep_.kind != Kind::none);
   materialise();
-  if (count_of(rep_.storage) != 1) *this = copy_of(bytes());
+  if (const std::uint64_t count = count_of(rep_.storage); count != 1) {
+    // Only the pointer changes: to pass the new block through the stack would wait for the copy.
+    std::byte* const own = allocate(rep_.size);
+    std::memcpy(own + kHeader, rep_.storage + kHeader, rep_.size);
+    set_count(rep_.storage, count - 1);
+    rep_.storage = own;
+  }
   return {rep_.storage + kHeader, rep_.size};
 }
 

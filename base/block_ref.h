@@ -26,6 +26,8 @@ class BlockRef {
   BlockRef() noexcept = default;  // size 0: no block
   static BlockRef zeros(std::uint32_t size) noexcept;
   static BlockRef copy_of(ByteSpan bytes);
+  // Bytes of its own that are undefined: for whoever writes all of them, through mutate().
+  static BlockRef unset(std::uint32_t size);
   static BlockRef pattern(std::uint32_t size, std::uint32_t seed, std::uint64_t file_offset,
                           std::uint32_t first, std::uint32_t end) noexcept;
 

@@ -25,8 +25,8 @@ namespace detail {
 template <std::unsigned_integral T, bool Big>
 constexpr T load(const std::byte* from) noexcept {
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return static_cast<T>((... | (static_cast<T>(std::to_integer<T>(from[I]))
-                                  << 8 * (Big ? sizeof(T) - 1 - I : I))));
+    return static_cast<T>(
+        (... | (static_cast<T>(std::to_integer<T>(from[I])) << 8 * (Big ? sizeof(T) - 1 - I : I))));
   }(std::make_index_sequence<sizeof(T)>{});
 }
 template <std::unsigned_integral T, bool Big>

@@ -6,6 +6,6 @@ namespace jbdlab {
 [[noreturn]] void check_failed(const char* condition, const char* file, int line) noexcept;
 }  // namespace jbdlab
 
-#define CHECK(condition)                                                     \
-  (static_cast<bool>(condition) ? static_cast<void>(0)                       \
+#define CHECK(condition)                               \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
                                 : ::jbdlab::check_failed(#condition, __FILE__, __LINE__))

@@ -22,10 +22,11 @@ class Id {
   Rep value_ = 0;
 };
 
-using FsBlock = Id<struct FsBlockTag, std::uint64_t>;    // block of the file system
-using LogBlock = Id<struct LogBlockTag, std::uint32_t>;  // block of the journal; 0 is its superblock
-using Ino = Id<struct InoTag, std::uint32_t>;            // inode number; 0 is none, 2 the root
-using GroupNo = Id<struct GroupNoTag, std::uint32_t>;    // block group
+using FsBlock = Id<struct FsBlockTag, std::uint64_t>;  // block of the file system
+using LogBlock =
+    Id<struct LogBlockTag, std::uint32_t>;             // block of the journal; 0 is its superblock
+using Ino = Id<struct InoTag, std::uint32_t>;          // inode number; 0 is none, 2 the root
+using GroupNo = Id<struct GroupNoTag, std::uint32_t>;  // block group
 using LogicalBlock = Id<struct LogicalBlockTag, std::uint32_t>;  // block of a file
 
 // Transaction id of jbd2. It wraps at 2^32, hence after() and no operator<; 0 is a valid tid.

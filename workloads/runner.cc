@@ -144,8 +144,8 @@ class Run {
   Time phase_began_{};
   std::uint64_t operations_ = 0;
   std::optional<Error> mount_error_;
-  bool stop_ = false;  // the engine stops: all is done, or the power is gone
-  bool crashed_ = false;   // after an operation
+  bool stop_ = false;     // the engine stops: all is done, or the power is gone
+  bool crashed_ = false;  // after an operation
   bool mounted_ = false;
   bool finished_ = false;  // unmounted
 };

@@ -38,8 +38,8 @@ struct BufferHead {
   bool shadow = false;     // its image is on the way to the log: writers wait
 
   BufferList list = BufferList::none;
-  bool modified = false;      // cost its transaction a credit already
-  bool freed = false;         // its block was freed in `transaction`
+  bool modified = false;                    // cost its transaction a credit already
+  bool freed = false;                       // its block was freed in `transaction`
   Transaction* transaction = nullptr;       // running or committing
   Transaction* next_transaction = nullptr;  // running, while `transaction` commits
   Transaction* cp_transaction = nullptr;    // committed, and its image here is not home yet

@@ -24,14 +24,14 @@ class Handle {
 
   Transaction* transaction = nullptr;
   std::uint8_t type = 0;
-  bool is_reserved = false;           // holds reserved credits, and is not started yet
+  bool is_reserved = false;  // holds reserved credits, and is not started yet
   std::uint32_t requested_credits = 0;
-  std::int64_t credits = 0;           // left (h_total_credits), room for revokes included
+  std::int64_t credits = 0;  // left (h_total_credits), room for revokes included
   std::uint32_t revoke_requested = 0;
-  std::int64_t revoke_credits = 0;    // records left
-  std::uint32_t nesting = 1;          // starts that have not been stopped
-  bool sync = false;                  // its stop asks for the commit, and waits for it
-  Handle* reserved = nullptr;         // started with this one, to be used later
+  std::int64_t revoke_credits = 0;  // records left
+  std::uint32_t nesting = 1;        // starts that have not been stopped
+  bool sync = false;                // its stop asks for the commit, and waits for it
+  Handle* reserved = nullptr;       // started with this one, to be used later
 
   // Blocks newly dirtied through it so far.
   std::int64_t used() const noexcept { return std::int64_t{requested_credits} - credits; }

@@ -28,11 +28,16 @@ LogSuperblock with_features(LogSuperblock superblock, Features features) {
 
 TransactionList& Transaction::list(BufferList which) {
   switch (which) {
-    case BufferList::reserved: return reserved;
-    case BufferList::metadata: return metadata;
-    case BufferList::shadow: return shadow;
-    case BufferList::forget: return forget;
-    case BufferList::none: break;
+    case BufferList::reserved:
+      return reserved;
+    case BufferList::metadata:
+      return metadata;
+    case BufferList::shadow:
+      return shadow;
+    case BufferList::forget:
+      return forget;
+    case BufferList::none:
+      break;
   }
   CHECK(which != BufferList::none);
   return reserved;
@@ -46,8 +51,8 @@ Journal::Journal(LogSuperblock superblock, Features features, const JournalOptio
       format_(LogFormat::of(superblock_)),
       geometry_(Geometry::of(superblock_)) {
   CHECK(superblock_.empty());
-  max_transaction_ = (superblock_.block_count() - superblock_.fast_commit_blocks()) /
-                     options_.transaction_divisor;
+  max_transaction_ =
+      (superblock_.block_count() - superblock_.fast_commit_blocks()) / options_.transaction_divisor;
   // The log goes on where it stopped (6.4 and later), at the front if that place is not in the
   // ring: a fast-commit area enabled since may have taken it.
   head_ = geometry_.contains(superblock_.head()) ? superblock_.head() : geometry_.first();

@@ -108,7 +108,10 @@ class Journal {
   void stop(Handle& handle, Time now);
 
   // ---- buffers
-  enum class Access : std::uint8_t { granted, wait_buffer };  // Wake::buffer, or its I/O, then again
+  enum class Access : std::uint8_t {
+    granted,
+    wait_buffer
+  };  // Wake::buffer, or its I/O, then again
   Access get_write_access(Handle& handle, BufferHead& buffer);
   // For a block that was just allocated; its old contents are of no interest.
   void get_create_access(Handle& handle, BufferHead& buffer);
@@ -135,8 +138,8 @@ class Journal {
   Tid commit_sequence() const noexcept { return commit_sequence_; }
   Tid commit_request() const noexcept { return commit_request_; }
   bool committed(Tid tid) const noexcept { return !tid.after(commit_sequence_); }
-  // jbd2_complete_transaction: what an fsync of `tid` has to wait for. Asks for the commit if tid is
-  // running. False: nothing to wait for.
+  // jbd2_complete_transaction: what an fsync of `tid` has to wait for. Asks for the commit if tid
+  // is running. False: nothing to wait for.
   bool complete(Tid tid);
   // jbd2_journal_force_commit: the transaction to wait for, whatever is in it, or nothing.
   std::optional<Tid> force_commit();
@@ -148,8 +151,8 @@ class Journal {
   bool will_send_barrier(Tid tid);
 
   // ---- log space
-  Steps make_space();   // until a transaction of the largest size fits; under the checkpoint lock
-  Steps shut_down();    // final commit and checkpoint, log marked empty: unmount
+  Steps make_space();  // until a transaction of the largest size fits; under the checkpoint lock
+  Steps shut_down();   // final commit and checkpoint, log marked empty: unmount
   std::uint32_t free_blocks() const noexcept { return free_; }
   std::int64_t space_left() const noexcept;
   std::uint32_t max_transaction_blocks() const noexcept { return max_transaction_; }

@@ -9,7 +9,7 @@ namespace jbdlab::jbd2 {
 
 // A list of buffers through two of their own links, oldest first. A buffer is on one list of a kind
 // at a time; the list does not own it.
-template <BufferHead* BufferHead::*Prev, BufferHead* BufferHead::*Next>
+template <BufferHead* BufferHead::* Prev, BufferHead* BufferHead::* Next>
 class BufferHeadList {
  public:
   bool empty() const noexcept { return first_ == nullptr; }

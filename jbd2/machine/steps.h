@@ -70,10 +70,10 @@ struct WaitCommit {
 
 }  // namespace step
 
-using Step = std::variant<step::WriteSuperblock, step::WaitUpdates, step::WriteData,
-                          step::WaitData, step::WriteLog, step::WaitLog,
-                          step::WriteCommit, step::Flush, step::WriteHome, step::WaitBuffer,
-                          step::LockCheckpoint, step::UnlockCheckpoint, step::WaitCommit>;
+using Step =
+    std::variant<step::WriteSuperblock, step::WaitUpdates, step::WriteData, step::WaitData,
+                 step::WriteLog, step::WaitLog, step::WriteCommit, step::Flush, step::WriteHome,
+                 step::WaitBuffer, step::LockCheckpoint, step::UnlockCheckpoint, step::WaitCommit>;
 
 // One procedure of the journal (a commit, a checkpoint, the unmount) as a sequence of steps, made
 // one at a time: `while (auto step = steps.next()) execute(*step);`. The journal reads its state

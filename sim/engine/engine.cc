@@ -68,7 +68,9 @@ void Engine::resume_at(Time at, std::coroutine_handle<> waiter) {
   call_at(at, &Engine::resume, waiter.address());
 }
 
-void Engine::resume_soon(std::coroutine_handle<> waiter) { call_soon(&Engine::resume, waiter.address()); }
+void Engine::resume_soon(std::coroutine_handle<> waiter) {
+  call_soon(&Engine::resume, waiter.address());
+}
 
 void Engine::spawn(Task<void> process) {
   const Root root = Root::make(*this, std::move(process));

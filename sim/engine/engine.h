@@ -97,7 +97,7 @@ class Engine {
   std::uint64_t sequence_ = 0;
   std::uint64_t fired_ = 0;
   std::uint64_t foreground_ = 0;  // of later_
-  std::deque<Ready> ready_;  // events of now, in order
+  std::deque<Ready> ready_;       // events of now, in order
   std::priority_queue<Event, std::vector<Event>, std::greater<>> later_;
   std::vector<std::coroutine_handle<>> processes_;  // live roots, each knows its index
 };

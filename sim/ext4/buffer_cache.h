@@ -32,7 +32,8 @@ class BufferCache {
   BufferCache& operator=(const BufferCache&) = delete;
 
   // The buffer of `block`, whatever its contents (sb_getblk). Creates it, not up to date.
-  // Precondition: block < block_count (checked: a pointer on the disk is checked before it is used).
+  // Precondition: block < block_count (checked: a pointer on the disk is checked before it is
+  // used).
   Buffer& get(FsBlock block);
   // The same, read from the device unless up to date (sb_bread); waits for the read.
   Task<Buffer*> read(FsBlock block);

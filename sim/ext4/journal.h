@@ -35,7 +35,8 @@ class MetadataJournal {
   virtual Task<> get_create_access(Thread& thread, Buffer& buffer) = 0;
   // After a change: the block belongs to the transaction now. Needs write access. Never waits.
   virtual void dirty_metadata(Thread& thread, Buffer& buffer) = 0;
-  // The block was freed: its image need not be logged; with `revoke` no older image may be replayed.
+  // The block was freed: its image need not be logged; with `revoke` no older image may be
+  // replayed.
   virtual void forget(Thread& thread, Buffer& buffer, bool revoke) = 0;
   // Makes sure that `credits` more blocks may be dirtied (ext4_journal_ensure_credits): extends the
   // handle, or stops it and starts it in the next transaction; true if it restarted.

@@ -8,8 +8,9 @@
 
 namespace jbdlab::ext4 {
 
-// The wall clock of the simulated kernel, as time stamps of inodes see it: a coarse clock that moves
-// with the tick (4 ms at HZ 250), and a fine one for those whose change time somebody has looked at
+// The wall clock of the simulated kernel, as time stamps of inodes see it: a coarse clock that
+// moves with the tick (4 ms at HZ 250), and a fine one for those whose change time somebody has
+// looked at
 // ("multigrain", Linux 6.13: fs/inode.c inode_set_ctime_current, kernel/time/timekeeping.c).
 //
 // Invariant: the coarse time never goes below a fine one that was handed out (the floor), so stamps
@@ -19,7 +20,9 @@ class KernelClock {
   // `whole_seconds`: inodes have no room for more (128 bytes): stamps are cut.
   KernelClock(const sim::Engine& engine, std::uint64_t epoch_seconds, Duration tick,
               bool whole_seconds) noexcept
-      : engine_(engine), epoch_seconds_(epoch_seconds), tick_(tick),
+      : engine_(engine),
+        epoch_seconds_(epoch_seconds),
+        tick_(tick),
         whole_seconds_(whole_seconds) {}
 
   std::uint64_t epoch_seconds() const noexcept { return epoch_seconds_; }

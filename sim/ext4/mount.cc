@@ -15,8 +15,8 @@ namespace {
 // Offsets in struct ext4_super_block.
 constexpr std::size_t kFreeBlocksLow = 0x0C, kFreeInodes = 0x10, kMtime = 0x2C, kWtime = 0x30,
                       kMountCount = 0x34, kMaxMountCount = 0x36, kState = 0x3A, kIncompat = 0x60,
-                      kJournalIno = 0xE0, kLastOrphan = 0xE8, kFreeBlocksHigh = 0x158, kKbytesWritten = 0x178,
-                      kWtimeHigh = 0x274, kMtimeHigh = 0x275;
+                      kJournalIno = 0xE0, kLastOrphan = 0xE8, kFreeBlocksHigh = 0x158,
+                      kKbytesWritten = 0x178, kWtimeHigh = 0x274, kMtimeHigh = 0x275;
 constexpr std::uint16_t kStateValid = 1;
 
 constexpr std::uint64_t kSectorsPerKbyte = 2;
@@ -60,8 +60,7 @@ Task<KResult<void>> FileSystem::read_journal_place(ByteSpan node_bytes, std::uin
       runs.push_back({expected, extent.physical, extent.len});
     } else {
       Buffer* const child = co_await buffers_->read(node->index(slot).child);
-      const KResult<void> below =
-          co_await read_journal_place(child->data.bytes(), depth - 1, runs);
+      const KResult<void> below = co_await read_journal_place(child->data.bytes(), depth - 1, runs);
       if (!below) co_return below;
     }
   }
@@ -79,7 +78,8 @@ Task<Result<jbd2::LogSuperblock>> FileSystem::load_journal() {
     co_return fail(Errc::unsupported, "the journal is on a device of its own: not simulated");
   }
   if (ino.value() > geometry.inodes) {
-    co_return fail(Errc::invalid, fmt::format("the journal's inode {} does not exist", ino.value()));
+    co_return fail(Errc::invalid,
+                   fmt::format("the journal's inode {} does not exist", ino.value()));
   }
   const std::uint32_t index = (ino.value() - 1) % geometry.inodes_per_group;
   const FsBlock table = volume_->desc(geometry.group_of(ino)).inode_table();
@@ -110,10 +110,10 @@ Task<Result<jbd2::LogSuperblock>> FileSystem::load_journal() {
   co_await read.wait();
   Result<jbd2::LogSuperblock> superblock = jbd2::LogSuperblock::parse(block.bytes());
   if (!superblock) co_return superblock;
-  const jbd2::JournalPlace file{geometry.block_size,
-                                std::min<std::uint32_t>(
-                                    place_->count(),
-                                    static_cast<std::uint32_t>(inode.size / geometry.block_size))};
+  const jbd2::JournalPlace file{
+      geometry.block_size,
+      std::min<std::uint32_t>(place_->count(),
+                              static_cast<std::uint32_t>(inode.size / geometry.block_size))};
   jbd2::FindingLog findings;
   const std::optional<Error> unusable = jbd2::check_superblock(*superblock, file, findings);
   if (unusable) co_return std::unexpected(*unusable);
@@ -170,8 +170,7 @@ Task<Result<void>> FileSystem::mount() {
   bitmaps_ = std::make_unique<Bitmaps>(*volume_);
   block_allocator_ = std::make_unique<BlockAllocator>(
       engine_, *volume_, *bitmaps_, *journal_, *inodes_,
-      BlockAllocatorConfig{.cpus = config_.cpus,
-                           .rotational = blocks_.device().info().rotational});
+      BlockAllocatorConfig{.cpus = config_.cpus, .rotational = blocks_.device().info().rotational});
   inode_allocator_ = std::make_unique<InodeAllocator>(*volume_, *bitmaps_, *journal_);
   extents_ = std::make_unique<ExtentMap>(*volume_, *journal_, *inodes_, *block_allocator_);
   directories_ = std::make_unique<Directories>(*volume_, *journal_, *inodes_, *extents_);
@@ -188,9 +187,8 @@ Task<Result<void>> FileSystem::mount() {
   if (get_le<std::uint16_t>(super, kMaxMountCount) == 0) {
     set_le<std::uint16_t>(super, kMaxMountCount, 0xFFFF);
   }
-  set_le<std::uint16_t>(
-      super, kMountCount,
-      static_cast<std::uint16_t>(get_le<std::uint16_t>(super, kMountCount) + 1));
+  set_le<std::uint16_t>(super, kMountCount,
+                        static_cast<std::uint16_t>(get_le<std::uint16_t>(super, kMountCount) + 1));
   set_le<std::uint32_t>(super, kIncompat,
                         get_le<std::uint32_t>(super, kIncompat) | kIncompatNeedsRecovery);
   stamp_super(kMtime, kMtimeHigh);
@@ -223,9 +221,9 @@ Task<> FileSystem::commit_super(bool meta) {
   Buffer& buffer = volume_->super_buffer();
   buffer.dirty = false;
   sim::Latch written(engine_);
-  blocks_.submit(sim::Bio::write_block(
-      buffer.block, buffer.data,
-      {.fua = config_.mount.barrier, .sync = true, .meta = meta}, sim::completes(written)));
+  blocks_.submit(sim::Bio::write_block(buffer.block, buffer.data,
+                                       {.fua = config_.mount.barrier, .sync = true, .meta = meta},
+                                       sim::completes(written)));
   co_await written.wait();
 }
 
@@ -237,9 +235,9 @@ Task<> FileSystem::unmount() {
   const MutableByteSpan super = volume_->mutate_super();
   set_le<std::uint32_t>(super, kIncompat,
                         get_le<std::uint32_t>(super, kIncompat) & ~kIncompatNeedsRecovery);
-  set_le<std::uint16_t>(super, kState,
-                        static_cast<std::uint16_t>(get_le<std::uint16_t>(super, kState) |
-                                                   kStateValid));
+  set_le<std::uint16_t>(
+      super, kState,
+      static_cast<std::uint16_t>(get_le<std::uint16_t>(super, kState) | kStateValid));
   co_await commit_super(true);
 }
 

@@ -14,8 +14,9 @@ struct MountOptions {
   bool barrier = true;
 
   // Reads a comma-separated list. Options that say what is so anyway (defaults, rw, data=ordered,
-  // delalloc, …) are taken; atime options, too, since nothing that is simulated reads. Errors: usage
-  // (malformed, or unknown), unsupported (known and not simulated); the sentence names the option.
+  // delalloc, …) are taken; atime options, too, since nothing that is simulated reads. Errors:
+  // usage (malformed, or unknown), unsupported (known and not simulated); the sentence names the
+  // option.
   static Result<MountOptions> parse(std::string_view text);
 };
 

@@ -19,8 +19,8 @@ struct CachedBlock {
   BlockRef data;
   FsBlock physical;
   Place place = Place::delayed;
-  // The folio that it is part of: a piece of memory that write-back and a bio take as one, a page or,
-  // from large writes, more.
+  // The folio that it is part of: a piece of memory that write-back and a bio take as one, a page
+  // or, from large writes, more.
   LogicalBlock folio;             // first block
   std::uint32_t folio_count = 1;  // blocks
 };

@@ -54,10 +54,9 @@ std::vector<Range> fixed_places(Volume& volume, const JournalPlace& journal,
   const Geometry& geometry = volume.geometry();
   const std::uint32_t table =
       (geometry.groups + geometry.descs_per_block() - 1) / geometry.descs_per_block();
-  const std::uint32_t reserved =
-      (geometry.compat & kCompatResizeInode) != 0
-          ? get_le<std::uint16_t>(volume.super(), kReservedGdtBlocks)
-          : 0;
+  const std::uint32_t reserved = (geometry.compat & kCompatResizeInode) != 0
+                                     ? get_le<std::uint16_t>(volume.super(), kReservedGdtBlocks)
+                                     : 0;
   std::vector<Range> ranges;
   for (std::uint32_t group = 0; group < geometry.groups; ++group) {
     const std::uint64_t first = geometry.first_block_of(GroupNo{group}).value();

@@ -32,8 +32,8 @@ Task<> FileSystem::sync_fs(bool wait) {
   trace_.sync_fs(wait);
   co_await writeback_->drain_conversions();
   jbd2::Journal& journal = journal_->machine();
-  const bool needs_flush = wait && config_.mount.barrier &&
-                           !journal.will_send_barrier(journal.latest_transaction());
+  const bool needs_flush =
+      wait && config_.mount.barrier && !journal.will_send_barrier(journal.latest_transaction());
   const std::optional<Tid> tid = journal.start_commit();
   if (wait && tid) co_await journal_->wait_commit(*tid);
   if (needs_flush) co_await blocks_.flush();

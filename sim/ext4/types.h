@@ -17,23 +17,24 @@ using sim::Task;
 
 // Why a system call failed: the kernel's own names.
 enum class Errno : std::uint8_t {
-  enoent,     // no such file or directory
-  eexist,     // file exists
-  enotdir,    // not a directory
-  eisdir,     // is a directory
-  enospc,     // no space left on the file system
-  emlink,     // too many links
+  enoent,   // no such file or directory
+  eexist,   // file exists
+  enotdir,  // not a directory
+  eisdir,   // is a directory
+  enospc,   // no space left on the file system
+  emlink,   // too many links
   enametoolong,
-  efbig,      // file too large
+  efbig,  // file too large
   einval,
   enotempty,
   ebadf,
-  euclean,    // structure needs cleaning: the image is damaged
-  erofs,      // the journal has aborted
+  euclean,  // structure needs cleaning: the image is damaged
+  erofs,    // the journal has aborted
   edquot,
   eopnotsupp,
 };
-std::string_view errno_name(Errno e) noexcept;  // "ENOSPC: no space left on device", as people know it
+std::string_view errno_name(
+    Errno e) noexcept;  // "ENOSPC: no space left on device", as people know it
 
 template <class T>
 using KResult = std::expected<T, Errno>;

@@ -90,8 +90,7 @@ Task<KResult<void>> FileSystem::prepare_block(Inode& inode, LogicalBlock block, 
   cached.data = BlockRef::zeros(volume_->geometry().block_size);
   const std::uint32_t per_page = kPage / volume_->geometry().block_size;
   const std::uint64_t page = block.value() / per_page;
-  const bool in_folio =
-      page >= write.folio_page && page < write.folio_page + write.folio_pages;
+  const bool in_folio = page >= write.folio_page && page < write.folio_page + write.folio_pages;
   cached.folio =
       LogicalBlock{static_cast<std::uint32_t>((in_folio ? write.folio_page : page) * per_page)};
   cached.folio_count = static_cast<std::uint32_t>(in_folio ? write.folio_pages : 1) * per_page;
@@ -124,8 +123,8 @@ Task<KResult<void>> FileSystem::write_page(Thread& thread, Inode& inode, std::ui
     const LogicalBlock block{static_cast<std::uint32_t>(at / block_size)};
     const std::uint64_t block_start = std::uint64_t{block.value()} * block_size;
     const auto from = static_cast<std::uint32_t>(at - block_start);
-    const auto to = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(end - block_start, block_size));
+    const auto to =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(end - block_start, block_size));
     const KResult<void> prepared =
         co_await prepare_block(inode, block, from == 0 && to == block_size, write);
     if (!prepared) co_return prepared;
@@ -158,8 +157,7 @@ Task<KResult<void>> FileSystem::write_end(Thread& thread, Inode& inode, std::uin
   bool disk_size_changed = false;
   if (end > old_size) {
     inode.size = end;
-    const auto last =
-        static_cast<std::uint32_t>((end - 1) / volume_->geometry().block_size);
+    const auto last = static_cast<std::uint32_t>((end - 1) / volume_->geometry().block_size);
     // In a block that has a place no write-back will carry the size to the disk: do it now.
     if (inode.pages->find(LogicalBlock{last})->place == CachedBlock::Place::mapped) {
       inode.disk_size = std::max(inode.disk_size, end);
@@ -254,9 +252,8 @@ Task<KResult<void>> FileSystem::write(Thread& thread, OpenFile& file, std::uint6
       }
     }
     if (file.sync || file.dsync) {
-      const Writeback::Range range{
-          LogicalBlock{static_cast<std::uint32_t>(start / block_size)},
-          (start + call + block_size - 1) / block_size};
+      const Writeback::Range range{LogicalBlock{static_cast<std::uint32_t>(start / block_size)},
+                                   (start + call + block_size - 1) / block_size};
       const KResult<void> synced =
           co_await sync_file(thread, inode, file.parent, range, !file.sync);
       if (!synced) co_return synced;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint32_t kMaxExtent = 2048;  // blocks mapped in one go (MAX_WRITEPAGES_EXTENT_LEN)
 constexpr std::uint32_t kMaxFolios = 256;   // pieces of memory in one bio (BIO_MAX_VECS)
-constexpr Duration kFlusherPeriod = std::chrono::seconds(5);   // dirty_writeback_centisecs
-constexpr Duration kDirtyExpires = std::chrono::seconds(30);   // dirty_expire_centisecs
+constexpr Duration kFlusherPeriod = std::chrono::seconds(5);  // dirty_writeback_centisecs
+constexpr Duration kDirtyExpires = std::chrono::seconds(30);  // dirty_expire_centisecs
 
 }  // namespace
 
@@ -88,9 +88,9 @@ class Writeback::Submission {
     if (io_ == nullptr) io_ = owner_.new_io(inode_);
     ++io_->bios;
     io_->blocks.insert(io_->blocks.end(), run_.begin(), run_.end());
-    sim::Bio bio = sim::Bio::write(
-        sim::sector_of(place_, owner_.volume_.geometry().block_size),
-        std::exchange(contents_, {}), {.sync = sync_}, {&Writeback::bio_done, io_});
+    sim::Bio bio =
+        sim::Bio::write(sim::sector_of(place_, owner_.volume_.geometry().block_size),
+                        std::exchange(contents_, {}), {.sync = sync_}, {&Writeback::bio_done, io_});
     bio.segments = folios_;
     plug_.submit(std::move(bio));
     run_.clear();
@@ -334,8 +334,7 @@ Task<KResult<void>> Writeback::map_and_submit(Thread& thread, Inode& inode, Scan
     std::uint64_t at = scan.run_first.value();
     scan.run_len = 0;
     while (at < mapped_end) {
-      const CachedBlock& cached =
-          *inode.pages->find(LogicalBlock{static_cast<std::uint32_t>(at)});
+      const CachedBlock& cached = *inode.pages->find(LogicalBlock{static_cast<std::uint32_t>(at)});
       const std::uint64_t first = cached.folio.value();
       const std::uint64_t end = first + cached.folio_count;
       if (end <= mapped_end) {
@@ -354,8 +353,7 @@ Task<KResult<void>> Writeback::map_and_submit(Thread& thread, Inode& inode, Scan
   }
 
   // The size on the disk follows the data that has a place.
-  const std::uint64_t reached =
-      std::min(inode.size, submitted * volume_.geometry().block_size);
+  const std::uint64_t reached = std::min(inode.size, submitted * volume_.geometry().block_size);
   if (done && reached > inode.disk_size) {
     inode.disk_size = reached;
     done = co_await inodes_.mark_dirty(thread, inode);
@@ -375,8 +373,8 @@ Task<KResult<void>> Writeback::write(Thread& thread, Inode& inode, Range range, 
   const std::uint32_t credits = write_credits(volume_.geometry());
   const std::uint32_t reserved = convert_credits(volume_.geometry());
   while (!scan.until_end) {
-    const KResult<void> started = co_await journal_.start(thread, HandleType::write_page, credits,
-                                                          reserved, inode.ino);
+    const KResult<void> started =
+        co_await journal_.start(thread, HandleType::write_page, credits, reserved, inode.ino);
     if (!started) co_return started;
     scan.mapping = true;
     co_await this->scan(inode, scan, submission);
@@ -393,8 +391,7 @@ Task<KResult<void>> Writeback::write(Thread& thread, Inode& inode, Range range, 
 
 Task<> Writeback::write_mapped(Inode& inode, Range range) {
   Submission submission(*this, inode, true);
-  Scan scan{
-      .next = range.first.value(), .end = range.end, .sync = true, .skip_delayed = true};
+  Scan scan{.next = range.first.value(), .end = range.end, .sync = true, .skip_delayed = true};
   co_await this->scan(inode, scan, submission);
 }
 

@@ -44,7 +44,8 @@ class Writeback {
   Task<> wait(Inode& inode, Range range);
   Task<KResult<void>> write_and_wait(Thread& thread, Inode& inode, Range range);
 
-  // Submits what is dirty in `range` and has a place; opens no handle (data=ordered, from a commit).
+  // Submits what is dirty in `range` and has a place; opens no handle (data=ordered, from a
+  // commit).
   Task<> write_mapped(Inode& inode, Range range);
 
   // All files, by the flusher: sync (writeback_inodes_sb, then sync_inodes_sb).
@@ -83,8 +84,8 @@ class Writeback {
   ExtentMap& extents_;
   const CpuCosts costs_;
   Thread worker_thread_, flusher_thread_;
-  sim::Mutex flusher_lock_;  // the flusher does one thing at a time
-  std::deque<DataIo*> conversions_;   // data written, extents still to be marked
+  sim::Mutex flusher_lock_;          // the flusher does one thing at a time
+  std::deque<DataIo*> conversions_;  // data written, extents still to be marked
   std::size_t conversions_pending_ = 0;
   std::uint64_t data_in_flight_ = 0;  // DataIos
   sim::WaitQueue conversion_queued_, conversion_done_, data_done_;
