@@ -12,9 +12,9 @@
 namespace jbdlab::jbd2 {
 namespace {
 
-// A fresh block of the log and where it goes; `contents` is written through mutate().
+// A fresh block of the log and where it goes. `contents` is for a builder, which clears it first.
 LogWrite new_control_block(LogBlock where, std::uint32_t block_size) {
-  return {where, BlockRef::zeros(block_size)};
+  return {where, BlockRef::unset(block_size)};
 }
 
 }  // namespace
@@ -34,8 +34,9 @@ Steps Journal::commit() {
   Transaction& transaction = *running_;
   transaction.state = TransactionState::locked;
   observer_.commit_started(transaction);
-  co_yield step::WaitUpdates{};
-  CHECK(transaction.updates == 0);
+  do {
+    co_yield step::WaitUpdates{};
+  } while (transaction.updates > 0);  // a reserved handle may have joined since the wait was over
 
   transaction.state = TransactionState::switching;
   while (BufferHead* const buffer = transaction.reserved.first()) refile(*buffer);
