@@ -11,6 +11,7 @@
 #include "analyze/ext4_superblock.h"
 #include "analyze/features.h"
 #include "base/build_info.h"
+#include "base/crc32c.h"
 #include "cli/arguments.h"
 #include "cli/mkfs.h"
 #include "cli/output_file.h"
@@ -30,28 +31,28 @@ constexpr std::uint64_t kRunTime = kMkfsTime + 3600;
 constexpr unsigned kCpusMax = 64;
 
 Syntax syntax() {
-  Syntax syntax{.verb = "run",
-                .synopsis = "OPS [options]",
-                .description =
-                    "Replays an operation script (docs/ops.md) on a simulated ext4 with its journal\n"
-                    "on an emulated device, and reports what the journal and the device did.",
-                .arguments_min = 1,
-                .arguments_max = 1};
-  syntax.options.add_options()
-      ("mkfs", po::value<std::string>(), "options for mke2fs, as one word")
-      ("size", po::value<std::string>(), "of the device (default 1G)")
-      ("image", po::value<std::string>(), "start from this file system; it is only read")
-      ("mount", po::value<std::string>(), "mount options (default: defaults)")
-      ("device", po::value<std::string>(), "ram (default) or loop-file")
-      ("kernel", po::value<std::string>(), "kernel profile: 6.18 (default)")
-      ("cpus", po::value<std::string>(), "processors (default 2)")
-      ("seed", po::value<std::string>(), "of everything random (default 0)")
-      ("set", po::value<std::string>(), "fast_commit=off: the one setting so far")
-      ("image-out", po::value<std::string>(), "write the file system here, when all is over")
-      ("trace-out", po::value<std::string>(), "write every event here, one a line")
-      ("crash-at", po::value<std::string>(), "op:N, step:N or a time: cut the power then")
-      ("keep", po::value<std::string>(),
-       "what survives the cut: completed (default), durable, seed:N");
+  Syntax syntax{
+      .verb = "run",
+      .synopsis = "OPS [options]",
+      .description =
+          "Replays an operation script (docs/ops.md) on a simulated ext4 with its journal\n"
+          "on an emulated device, and reports what the journal and the device did.",
+      .arguments_min = 1,
+      .arguments_max = 1};
+  syntax.options.add_options()("mkfs", po::value<std::string>(), "options for mke2fs, as one word")(
+      "size", po::value<std::string>(), "of the device (default 1G)")(
+      "image", po::value<std::string>(), "start from this file system; it is only read")(
+      "mount", po::value<std::string>(), "mount options (default: defaults)")(
+      "device", po::value<std::string>(), "ram (default) or loop-file")(
+      "kernel", po::value<std::string>(), "kernel profile: 6.18 (default)")(
+      "cpus", po::value<std::string>(), "processors (default 2)")(
+      "seed", po::value<std::string>(), "of everything random (default 0)")(
+      "set", po::value<std::string>(), "fast_commit=off: the one setting so far")(
+      "image-out", po::value<std::string>(), "write the file system here, when all is over")(
+      "trace-out", po::value<std::string>(), "write every event here, one a line")(
+      "crash-at", po::value<std::string>(), "op:N, step:N or a time: cut the power then")(
+      "keep", po::value<std::string>(),
+      "what survives the cut: completed (default), durable, seed:N");
   syntax.add_common_options();
   return syntax;
 }
@@ -134,8 +135,8 @@ Result<RunWords> parse_words(const Arguments& arguments) {
   words.run.device = arguments.value("device").value_or("ram");
 
   if (words.kernel != kKernelDefault) {
-    return fail(Errc::usage, fmt::format("--kernel: expected {}, found '{}'", kKernelDefault,
-                                         words.kernel));
+    return fail(Errc::usage,
+                fmt::format("--kernel: expected {}, found '{}'", kKernelDefault, words.kernel));
   }
   if (const auto setting = arguments.value("set"); setting && *setting != "fast_commit=off") {
     return fail(Errc::usage, fmt::format("--set: '{}' is not simulated yet", *setting));
@@ -158,11 +159,12 @@ Result<RunWords> parse_words(const Arguments& arguments) {
     return std::unexpected(keep.error());
   }
   const auto devices = sim::device_kinds();
-  if (std::ranges::none_of(devices, [&](const auto& d) { return d.info().name == words.run.device; })) {
+  if (std::ranges::none_of(devices,
+                           [&](const auto& d) { return d.info().name == words.run.device; })) {
     std::string names;
     for (const auto& device : devices) names += fmt::format(" {}", device.info().name);
-    return fail(Errc::usage, fmt::format("--device: there is no '{}'; there are:{}",
-                                         words.run.device, names));
+    return fail(Errc::usage,
+                fmt::format("--device: there is no '{}'; there are:{}", words.run.device, names));
   }
   const auto mount = ext4::MountOptions::parse(words.mount);
   if (!mount) return fail(Errc::usage, "--mount: " + mount.error().what);
@@ -196,12 +198,57 @@ Result<sim::BlockStore> load_image(const std::string& path) {
   file.seekg(1024);
   std::array<char, 1024> raw{};
   if (!file.read(raw.data(), raw.size())) {
-    return fail(Errc::truncated, fmt::format("{}: no ext4 file system: shorter than 2048 bytes", path));
+    return fail(Errc::truncated,
+                fmt::format("{}: no ext4 file system: shorter than 2048 bytes", path));
   }
   std::ranges::transform(raw, super.begin(), [](char c) { return static_cast<std::byte>(c); });
   const auto geometry = ext4::Geometry::parse(super);
-  if (!geometry) return fail(geometry.error().code, fmt::format("{}: {}", path, geometry.error().what));
+  if (!geometry)
+    return fail(geometry.error().code, fmt::format("{}: {}", path, geometry.error().what));
   return sim::BlockStore::load(path, geometry->block_size);
+}
+
+// Nobody who reads a file wants it replaced meanwhile, and one file holds one output.
+Result<void> check_outputs(const RunWords& words) {
+  struct Named {
+    std::string_view option;
+    const std::string& path;
+  };
+  const std::array<Named, 4> files{{{"the script", words.script},
+                                    {"--image", words.image},
+                                    {"--image-out", words.image_out},
+                                    {"--trace-out", words.trace_out}}};
+  const auto same = [](const std::string& a, const std::string& b) {
+    std::error_code error;
+    const auto place = [&](const std::string& path) {
+      return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+    };
+    return std::filesystem::equivalent(a, b, error) || place(a) == place(b);
+  };
+  for (std::size_t i = 2; i < files.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const Named& one = files[i];
+      const Named& other = files[j];
+      if (one.path.empty() || other.path.empty() || !same(one.path, other.path)) continue;
+      if (!std::filesystem::is_regular_file(one.path) && std::filesystem::exists(one.path))
+        continue;
+      return fail(Errc::usage, fmt::format("{}: expected another file than that of {}, found '{}'",
+                                           one.option, other.option, one.path));
+    }
+  }
+  return {};
+}
+
+// What the image holds, as a short text.
+std::string contents_digest(const sim::BlockStore& contents) {
+  std::uint32_t crc = 0xFFFF'FFFF;
+  contents.for_each_chunk([&](std::uint64_t offset, ByteSpan bytes) {
+    std::array<std::byte, 8> place{};
+    set_le(MutableByteSpan(place), 0, offset);
+    crc = crc32c(crc32c(crc, place), bytes);
+    return true;
+  });
+  return fmt::format("crc32c:{:08x}", crc);
 }
 
 std::uint64_t start_time(const sim::BlockStore& contents, bool from_image) {
@@ -212,8 +259,8 @@ std::uint64_t start_time(const sim::BlockStore& contents, bool from_image) {
   return std::max<std::uint64_t>(kRunTime, std::uint64_t{get_le<std::uint32_t>(written, 0)} + 1);
 }
 
-void describe(const RunWords& words, std::string_view script_text,
-              const sim::BlockStore* contents, workloads::Report& report) {
+void describe(const RunWords& words, std::string_view script_text, const sim::BlockStore* contents,
+              workloads::Report& report) {
   const auto base_name = [](const std::string& path) {
     return path.substr(path.find_last_of('/') + 1);
   };
@@ -226,6 +273,7 @@ void describe(const RunWords& words, std::string_view script_text,
   provenance.mkfs_options = words.mkfs;
   provenance.mount_options = words.mount;
   provenance.image = base_name(words.image);
+  if (!words.image.empty()) provenance.image_digest = contents_digest(*contents);
   provenance.image_size_bytes = contents->size();
   provenance.kernel = words.kernel;
   if (!words.crash_at.empty()) {
@@ -234,17 +282,22 @@ void describe(const RunWords& words, std::string_view script_text,
   }
 }
 
-Result<void> write_image(const sim::BlockStore& contents, const std::string& path) {
-  auto file = OutputFile::create(path);
-  if (!file) return std::unexpected(file.error());
-  if (auto sized = file->set_size(contents.size()); !sized) return sized;
+Result<void> write_image(const sim::BlockStore& contents, OutputFile& file) {
+  if (auto sized = file.set_size(contents.size()); !sized) return sized;
   Result<void> result;
   contents.for_each_chunk([&](std::uint64_t offset, ByteSpan bytes) {
-    result = file->write_at(offset, bytes);
+    result = file.write_at(offset, bytes);
     return result.has_value();
   });
-  if (!result) return result;
-  return file->commit();
+  return result;
+}
+
+// The file for the value of an option that may be empty.
+Result<std::optional<OutputFile>> output_file(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  auto file = OutputFile::create(path);
+  if (!file) return std::unexpected(file.error());
+  return std::optional<OutputFile>(std::move(*file));
 }
 
 }  // namespace
@@ -256,6 +309,8 @@ ExitStatus cmd_run(const std::vector<std::string>& words_given, Console& console
   if (arguments->flag("help")) return console.help(grammar.help());
   auto words = parse_words(*arguments);
   if (!words) return console.refuse(words.error());
+
+  if (const auto good = check_outputs(*words); !good) return console.refuse(good.error());
 
   const auto text = read_text(words->script);
   if (!text) return console.refuse(text.error());
@@ -272,24 +327,24 @@ ExitStatus cmd_run(const std::vector<std::string>& words_given, Console& console
     }
   }
 
-  auto contents = words->image.empty() ? make_file_system(words->mkfs, words->size)
-                                       : load_image(words->image);
+  auto contents =
+      words->image.empty() ? make_file_system(words->mkfs, words->size) : load_image(words->image);
   if (!contents) return console.refuse(contents.error());
   words->run.file_system.journal.epoch_seconds = start_time(*contents, !words->image.empty());
 
-  std::optional<OutputFile> trace;
+  auto image = output_file(words->image_out);
+  auto trace = output_file(words->trace_out);
+  for (const auto* const file : {&image, &trace}) {
+    if (*file) continue;
+    console.say(file->error().what);
+    return ExitStatus::output;
+  }
   Result<void> trace_written;
-  if (!words->trace_out.empty()) {
-    auto file = OutputFile::create(words->trace_out);
-    if (!file) {
-      console.say(file.error().what);
-      return ExitStatus::output;
-    }
-    trace.emplace(std::move(*file));
+  if (*trace) {
     words->run.trace = [&](std::string_view line) {
       if (!trace_written) return;
-      trace_written = trace->append(line);
-      if (trace_written) trace_written = trace->append("\n");
+      trace_written = (*trace)->append(line);
+      if (trace_written) trace_written = (*trace)->append("\n");
     };
   }
 
@@ -298,10 +353,10 @@ ExitStatus cmd_run(const std::vector<std::string>& words_given, Console& console
   std::array<std::byte, 1024> super{};
   contents->read_bytes(1024, super);
   Result<void> image_written;
-  auto outcome = workloads::run_script(
-      *script, std::move(*contents), words->run, [&](const sim::BlockStore& end) {
-        if (!words->image_out.empty()) image_written = write_image(end, words->image_out);
-      });
+  auto outcome = workloads::run_script(*script, std::move(*contents), words->run,
+                                       [&](const sim::BlockStore& end) {
+                                         if (*image) image_written = write_image(end, **image);
+                                       });
   if (!outcome) {
     Error error = outcome.error();
     if (!words->image.empty()) error.what = fmt::format("{}: {}", words->image, error.what);
@@ -309,15 +364,19 @@ ExitStatus cmd_run(const std::vector<std::string>& words_given, Console& console
     if (words->image.empty()) error.code = Errc::usage;
     return console.refuse(error);
   }
-  if (trace && trace_written) trace_written = trace->commit();
+  // Both outputs, or none.
+  if (image_written && trace_written) {
+    if (*trace) trace_written = (*trace)->commit();
+    if (*image && trace_written) image_written = (*image)->commit();
+  }
   for (const Result<void>* written : {&image_written, &trace_written}) {
     if (*written) continue;
     console.say(written->error().what);
     return ExitStatus::output;
   }
   if (words->run.crash && !outcome->crashed) {
-    console.say(fmt::format("the run was over before --crash-at {}: nothing was cut off",
-                            words->crash_at));
+    console.say(
+        fmt::format("the run was over before --crash-at {}: nothing was cut off", words->crash_at));
   }
 
   workloads::Report& report = outcome->report;
@@ -330,17 +389,15 @@ ExitStatus cmd_run(const std::vector<std::string>& words_given, Console& console
   report.provenance.device_parameters = devices;
   report.provenance.cpus = cpus;
   report.provenance.seed = seed;
-  report.config.mount_effective = fmt::format(
-      "rw,relatime{}{}", words->run.file_system.mount.barrier ? "" : ",nobarrier",
-      words->run.file_system.mount.commit_interval == std::chrono::seconds(5)
-          ? ""
-          : fmt::format(",commit={}",
-                        std::chrono::duration_cast<std::chrono::seconds>(
-                            words->run.file_system.mount.commit_interval)
-                            .count()));
+  report.config.mount_effective =
+      fmt::format("rw,relatime{}{}", words->run.file_system.mount.barrier ? "" : ",nobarrier",
+                  words->run.file_system.mount.commit_interval == std::chrono::seconds(5)
+                      ? ""
+                      : fmt::format(",commit={}", std::chrono::duration_cast<std::chrono::seconds>(
+                                                      words->run.file_system.mount.commit_interval)
+                                                      .count()));
   // Parsed once before: run_script() would have failed.
-  const auto features =
-      analyze::feature_names(analyze::Ext4Superblock::parse(super)->features());
+  const auto features = analyze::feature_names(analyze::Ext4Superblock::parse(super)->features());
   for (const auto* const names : {&features.compat, &features.incompat, &features.ro_compat}) {
     report.config.features.insert(report.config.features.end(), names->begin(), names->end());
   }

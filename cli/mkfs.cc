@@ -163,8 +163,9 @@ Result<UserOptions> check_options(std::string_view text) {
     }
     const char letter = word[at];
     if (kWithArgument.find(letter) == std::string_view::npos) {
-      return fail(Errc::usage, fmt::format("--mkfs: option -{} of mke2fs is not for use here in '{}'",
-                                           letter, word));
+      return fail(
+          Errc::usage,
+          fmt::format("--mkfs: option -{} of mke2fs is not for use here in '{}'", letter, word));
     }
     std::string value = word.substr(at + 1);
     if (value.empty()) {
@@ -176,7 +177,8 @@ Result<UserOptions> check_options(std::string_view text) {
     if (letter == 'J' && names_device(value)) {
       // mke2fs would write to it.
       return fail(Errc::usage, fmt::format("--mkfs: expected the journal inside the file system, "
-                                           "found -J {}", value));
+                                           "found -J {}",
+                                           value));
     }
     if (at > 1) options.words.push_back(word.substr(0, at));
     if (letter == 'E') {

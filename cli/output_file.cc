@@ -34,6 +34,18 @@ std::unexpected<Error> OutputFile::failed(std::string_view doing) const {
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    if (::stat(path.c_str(), &status) == 0 && S_ISBLK(status.st_mode)) {
+      return fail(Errc::io,
+                  fmt::format("{}: expected a file to write, found a block device", path));
+    }
+    const int fd = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+    if (fd < 0) {
+      return fail(Errc::io, fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+    }
+    return OutputFile(path, std::string(), fd);
+  }
   std::string temporary = path + ".XXXXXX";
   const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) {
@@ -54,7 +66,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
 OutputFile::~OutputFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 Result<void> OutputFile::flush() {
@@ -80,12 +92,16 @@ Result<void> OutputFile::write_at(std::uint64_t offset, ByteSpan bytes) {
 }
 
 Result<void> OutputFile::set_size(std::uint64_t size) {
-  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0) return failed("truncate");
-  return {};
+  if (::ftruncate(fd_, static_cast<off_t>(size)) == 0) return {};
+  // A device has no size to set.
+  return temporary_.empty() && errno == EINVAL ? Result<void>() : failed("truncate");
 }
 
 Result<void> OutputFile::commit() {
   if (const Result<void> flushed = flush(); !flushed) return flushed;
+  if (temporary_.empty()) {
+    return ::close(std::exchange(fd_, -1)) == 0 ? Result<void>() : failed("close");
+  }
   if (::fsync(fd_) != 0) return failed("fsync");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("rename");
   ::close(std::exchange(fd_, -1));

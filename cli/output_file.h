@@ -11,8 +11,11 @@ namespace jbdlab::cli {
 
 // A file that is there as a whole or not at all: written under a temporary name beside `path`, then
 // synced and renamed. Without commit() it is removed. Holes stay holes.
+//
+// What exists and is no plain file, /dev/null or a pipe or a link, is not replaced but written to.
 class OutputFile {
  public:
+  // Errors: io, also if `path` is a directory or a block device.
   static Result<OutputFile> create(const std::string& path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
@@ -29,7 +32,7 @@ class OutputFile {
   std::unexpected<Error> failed(std::string_view doing) const;
   Result<void> flush();
 
-  std::string path_, temporary_;
+  std::string path_, temporary_;  // the latter is empty where nothing will be renamed
   int fd_;
   std::string buffer_;  // of append()
 };
