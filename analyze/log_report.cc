@@ -84,6 +84,7 @@ Result<LogReport> read_log_report(Subject& subject, const LogOptions& options) {
                    .needs_recovery = {},
                    .contents = std::move(*contents),
                    .kinds = {},
+                   .history = {},
                    .findings = {}};
   if (subject.image) {
     report.needs_recovery = subject.image->superblock().needs_recovery();
@@ -93,7 +94,11 @@ Result<LogReport> read_log_report(Subject& subject, const LogOptions& options) {
   report.findings = std::move(findings).finish();
 
   if (options.tids) keep_tids(report.contents, *options.tids);
-  if (options.inode && table_block) keep_inode(report.contents, *options.inode, *table_block);
+  if (options.inode && table_block) {
+    keep_inode(report.contents, *options.inode, *table_block);
+    report.history = inode_history(*subject.image, *options.inode, *table_block, report.contents,
+                                   *subject.journal);
+  }
   BlockKinds kinds(subject.image.get(), report.contents, *subject.journal);
   report.kinds = kinds_of(report.contents, kinds);
   return report;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analyze/block_kind.h"
+#include "analyze/inode_history.h"
 #include "analyze/subject.h"
 #include "base/ids.h"
 #include "base/result.h"
@@ -20,7 +21,8 @@ struct LogOptions {
     Tid last;
   };
   std::optional<Tids> tids;
-  // Only what this inode is in: the block of its inode table, and its tags in fast commits.
+  // Only what this inode is in: the block of its inode table, and its tags in fast commits. The
+  // report then has its history.
   std::optional<Ino> inode;
 };
 
@@ -31,6 +33,7 @@ struct LogReport {
   std::optional<bool> needs_recovery;  // what the file system says; nothing for a bare journal
   jbd2::LogContents contents;          // what `options` left of it
   std::vector<std::vector<BlockKind>> kinds;  // of contents.transactions[i].blocks[j]
+  std::optional<InodeHistory> history;        // of options.inode
   std::vector<jbd2::Finding> findings;        // all of them, those of the journal's location first
 
   BlockKind kind(std::size_t transaction, std::size_t block) const {

@@ -109,6 +109,68 @@ std::string fast_commit_text(const jbd2::LogFastCommit& commit, const Paint& pai
   return text;
 }
 
+std::string words_of(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (const std::string_view word : words)
+    text += fmt::format("{}{}", text.empty() ? "" : " ", word);
+  return text;
+}
+
+// Before 1970 the printer of commit times does not reach.
+std::string inode_time_text(std::int64_t ns) {
+  return ns < 0 ? std::string{"before 1970"} : time_text(static_cast<std::uint64_t>(ns));
+}
+
+std::string facts_columns(const InodeFacts& facts) {
+  if (!facts.in_use() && facts.links == 0) return "   free";
+  return fmt::format(" {:06o} {:>13} {:>5} {:>9}", facts.mode, facts.size, facts.links,
+                     facts.sectors);
+}
+
+// The versions of an inode; such as are the same as the one before them only counted.
+std::string history_text(const InodeHistory& history, const Paint& paint) {
+  std::string text =
+      fmt::format("\n{}\n", paint.bold(fmt::format("History of inode {}", history.ino.value())));
+  text +=
+      paint.dim(fmt::format("  {:>11} {:<11} {:>8} {:>6} {:>13} {:>5} {:>9}  {}\n", "transaction",
+                            "", "journal", "mode", "size", "links", "sectors", "changed"));
+  constexpr std::size_t kStateColumn = 14, kChangedColumn = 73;
+  std::size_t same = 0;
+  for (const InodeVersion& version : history.versions) {
+    const bool first = &version == &history.versions.front();
+    if (!first && version.changed.empty()) {
+      ++same;
+      continue;
+    }
+    const bool fast = version.source == InodeVersion::Source::fast_commit;
+    const std::string_view where = fast ? "fast commit" : to_string(version.state);
+    const std::string rest =
+        fmt::format(" {:>8}{}", version.log_block.value(), facts_columns(version.facts));
+    text += fmt::format("  {:>11} {}{}", version.tid.value(),
+                        paint.of(version.state, fmt::format("{:<11}", where)), rest);
+    if (!first) {
+      const std::size_t at = kStateColumn + 11 + rest.size();
+      const std::size_t blanks = at + 2 < kChangedColumn ? kChangedColumn - at : 2;
+      text += std::string(blanks, ' ');
+      text += fill(words_of(version.changed), at + blanks, kChangedColumn);
+    }
+    text += '\n';
+    if (version.facts.in_use()) {
+      text +=
+          paint.dim(fmt::format("{:>25}ctime {}\n", "", inode_time_text(version.facts.ctime_ns)));
+    }
+  }
+  if (history.on_disk) {
+    text += fmt::format("  {:>11} {:<11} {:>8}{}\n", "on the disk", "now", "",
+                        facts_columns(*history.on_disk));
+  }
+  if (same != 0) {
+    text += fmt::format("  {} more {} the same as the one before.\n", same,
+                        same == 1 ? "version is" : "versions are");
+  }
+  return text;
+}
+
 std::string summary(const LogReport& report) {
   const jbd2::LogContents& log = report.contents;
   if (log.superblock.empty()) {
@@ -145,6 +207,7 @@ void write_log_text(const LogReport& report, std::string_view image, TextOptions
     sink(transaction_text(log.transactions[i], report.kinds[i], paint));
   }
   for (const auto& commit : log.fast_commits) sink(fast_commit_text(commit, paint));
+  if (report.history) sink(history_text(*report.history, paint));
   sink(findings_text(report.findings, paint));
 }
 

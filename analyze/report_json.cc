@@ -1,5 +1,7 @@
 #include "analyze/report_json.h"
 
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
 
 namespace jbdlab::analyze {
@@ -178,6 +180,34 @@ ordered_json json_of(const jbd2::LogFastCommit& commit) {
           {"crc_ok", commit.crc_ok},   {"tags", std::move(tags)}};
 }
 
+ordered_json json_of(const InodeFacts& facts) {
+  return {{"mode", facts.mode},
+          {"uid", facts.uid},
+          {"gid", facts.gid},
+          {"size", facts.size},
+          {"links", facts.links},
+          {"sectors", facts.sectors},
+          {"flags", facts.flags},
+          {"generation", facts.generation},
+          {"atime_ns", facts.atime_ns},
+          {"ctime_ns", facts.ctime_ns},
+          {"mtime_ns", facts.mtime_ns},
+          {"crtime_ns", facts.crtime_ns ? ordered_json(*facts.crtime_ns) : ordered_json(nullptr)},
+          {"dtime", facts.dtime}};
+}
+
+ordered_json json_of(const InodeVersion& version) {
+  return {{"source", to_string(version.source)},
+          {"tid", version.tid.value()},
+          {"state", to_string(version.state)},
+          {"commit_time_ns",
+           version.commit_time_ns ? ordered_json(*version.commit_time_ns) : ordered_json(nullptr)},
+          {"log_block", version.log_block.value()},
+          {"checksum", to_string(version.checksum)},
+          {"inode", json_of(version.facts)},
+          {"changed", version.changed}};
+}
+
 // `"key": [ … ]` with an element a line.
 template <class Each>
 void write_lines(const Sink& sink, std::string_view key, std::size_t count, Each each) {
@@ -236,6 +266,13 @@ void write_log_json(const LogReport& report, std::string_view image, const Sink&
   sink(",\n");
   write_lines(sink, "fast_commits", log.fast_commits.size(),
               [&](std::size_t i) { return json_of(log.fast_commits[i]); });
+  if (report.history) {
+    const InodeHistory& history = *report.history;
+    sink(fmt::format(",\n  \"inode\": {},\n  \"on_disk\": {},\n", history.ino.value(),
+                     history.on_disk ? text_of(json_of(*history.on_disk)) : "null"));
+    write_lines(sink, "history", history.versions.size(),
+                [&](std::size_t i) { return json_of(history.versions[i]); });
+  }
   const ordered_json findings = json_of(report.findings);
   sink(",\n");
   write_lines(sink, "findings", findings.size(), [&](std::size_t i) { return findings[i]; });

@@ -2,6 +2,7 @@
 #include <limits>
 #include <optional>
 
+#include "analyze/log_csv.h"
 #include "analyze/log_report.h"
 #include "analyze/report_json.h"
 #include "analyze/report_text.h"
@@ -29,7 +30,8 @@ Syntax syntax() {
   syntax.options.add_options()("all", "also what is left of older generations")(
       "tid", po::value<std::string>()->value_name("N[..M]"), "only these transactions")(
       "inode", po::value<std::string>()->value_name("N"),
-      "only what this inode is in: its block of the inode table, its tags");
+      "only what this inode is in, and its history: size, links, times, blocks")(
+      "csv", "print a table of blocks and tags (of versions with --inode) instead of text");
   add_read_options(syntax);
   syntax.add_common_options();
   return syntax;
@@ -65,6 +67,9 @@ ExitStatus cmd_log(const std::vector<std::string>& words, Console& console) {
   const auto arguments = Arguments::parse(grammar, words);
   if (!arguments) return console.refuse(arguments.error());
   if (arguments->flag("help")) return console.help(grammar.help());
+  if (arguments->flag("json") && arguments->flag("csv")) {
+    return console.refuse({Errc::usage, 0, "--json and --csv exclude each other"});
+  }
   const auto options = log_options(*arguments);
   if (!options) return console.refuse(options.error());
   const auto names = read_options(*arguments);
@@ -78,6 +83,8 @@ ExitStatus cmd_log(const std::vector<std::string>& words, Console& console) {
   const auto print = [&](std::string_view text) { console.print(text); };
   if (arguments->flag("json")) {
     analyze::write_log_json(*report, names->image, print);
+  } else if (arguments->flag("csv")) {
+    analyze::write_log_csv(*report, print);
   } else {
     analyze::write_log_text(*report, names->image, {.color = console.color()}, print);
   }
