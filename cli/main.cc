@@ -25,6 +25,7 @@ constexpr std::array kVerbs = std::to_array<Verb>({
     {"run", "replay an operation script on a simulated ext4 and its journal", cmd_run},
     {"inspect", "features, geometry and journal superblock of a file system", cmd_inspect},
     {"log", "every transaction and fast commit in a journal", cmd_log},
+    {"stats", "what the journal adds up to: sizes, kinds and times of its commits", cmd_stats},
 });
 
 std::string usage() {

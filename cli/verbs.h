@@ -22,5 +22,6 @@ struct Verb {
 ExitStatus cmd_inspect(const std::vector<std::string>& words, Console& console);
 ExitStatus cmd_run(const std::vector<std::string>& words, Console& console);
 ExitStatus cmd_log(const std::vector<std::string>& words, Console& console);
+ExitStatus cmd_stats(const std::vector<std::string>& words, Console& console);
 
 }  // namespace jbdlab::cli
