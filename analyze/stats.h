@@ -68,7 +68,7 @@ struct CommitRate {
   std::vector<Slice> slices;   // at most kSlicesMax
   static constexpr std::size_t kSlicesMax = 20;
 
-  std::uint64_t span_ns() const noexcept { return first_ns ? *last_ns - *first_ns : 0; }
+  std::uint64_t span_ns() const noexcept { return last_ns.value_or(0) - first_ns.value_or(0); }
 };
 
 // What a log adds up to. Counted is what recovery takes whole, and what LogOptions::all adds: older
