@@ -270,6 +270,28 @@ TEST(CommitWaits, UntilTheLastHandleHasStopped) {
   EXPECT_EQ(driver.wakes, (std::vector{Wake::buffer, Wake::commit_done}));
 }
 
+// Between the end of the wait and the next step a reserved handle may still join.
+TEST(CommitWaits, AgainForAReservedHandleThatJoins) {
+  MachineDriver driver({.kind = k4k});
+  Journal& journal = driver.journal();
+  Handle handle, reserved;
+  journal.prepare(reserved, {.credits = 1});
+  handle.reserved = &reserved;
+  driver.start(handle, {.credits = 1, .reserved = 1});
+  Journal::detach_reserved(handle);
+  driver.stop(handle);
+  driver.advance_commit_to("wait updates");
+  EXPECT_EQ(driver.advance_commit(), MachineDriver::Progress::moved);  // nobody is inside
+  ASSERT_EQ(journal.start_reserved(reserved, driver.now()), Journal::Start::started);
+  EXPECT_EQ(reserved.transaction->tid, Tid{2});
+  driver.advance_commit_to("wait updates");
+  EXPECT_EQ(driver.advance_commit(), MachineDriver::Progress::waits);
+  driver.write(reserved, FsBlock{1}, 1);
+  driver.stop(reserved);
+  driver.commit();
+  EXPECT_EQ(driver.steps.at(5), "log 1: D1");
+}
+
 // The two vectors of WriteLog run side by side; only images have buffers, and these are shadowed
 // until their write is over.
 TEST(CommitLogWrites, NameTheBufferOfEachImage) {
