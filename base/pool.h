@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "base/check.h"
 
@@ -19,8 +20,9 @@ namespace jbdlab {
 
 // Memory for what a simulation makes and drops all the time: blocks and coroutine frames. Freed
 // pieces are kept by size and handed out again, which costs a few instructions where malloc, for
-// pieces of this size, costs hundreds. Each thread has its own; nothing is given back to malloc.
-// What a piece holds at first is undefined, so that a run cannot depend on what ran before it.
+// pieces of this size, costs hundreds. Each thread has its own; they go back to malloc only by
+// trim(). What a piece holds at first is undefined, so that a run cannot depend on what ran before
+// it.
 //
 // Under the address sanitizer this is malloc, so that it sees every use of what was freed.
 namespace pool {
@@ -62,6 +64,13 @@ inline void release(void* memory, std::size_t size) noexcept {
   }
   detail::Piece*& first = detail::free_pieces[(size - 1) / kStep];
   first = new (memory) detail::Piece{first};
+}
+
+// Gives the free pieces of this thread back to malloc.
+inline void trim() noexcept {
+  for (detail::Piece*& first : detail::free_pieces) {
+    while (first != nullptr) std::free(std::exchange(first, first->next));
+  }
 }
 
 }  // namespace pool

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/pool.h"
 #include "cli/mkfs.h"
 #include "workloads/op_script.h"
 #include "workloads/runner.h"
@@ -64,7 +65,8 @@ RunOutcome run(const OpScript& script, const sim::BlockStore& contents) {
 // its own, asked of the kernel when it has ended.
 template <class Work>
 std::int64_t peak_memory_kib(const Work& work) {
-  malloc_trim(0);  // what other benchmarks have freed is not the child's
+  pool::trim();  // what others have freed is not the child's
+  malloc_trim(0);
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {

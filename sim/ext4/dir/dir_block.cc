@@ -22,11 +22,12 @@ bool may_step(const DirEntry& entry, std::uint32_t offset, std::uint32_t end) no
 }
 
 // Names of a directory often differ only in their last characters, so the last one decides first.
-bool has_name(ByteSpan block, std::uint32_t offset, const DirEntry& entry, std::string_view name) {
+inline bool has_name(ByteSpan block, std::uint32_t offset, const DirEntry& entry, std::string_view name) {
   if (entry.name_len != name.size() || !entry.used()) return false;
-  const ByteSpan bytes = block.subspan(offset + kNameAt, name.size());
-  return name.empty() || (bytes.back() == static_cast<std::byte>(name.back()) &&
-                          std::memcmp(bytes.data(), name.data(), name.size()) == 0);
+  if (name.empty()) return true;
+  const std::size_t at = offset + kNameAt;
+  if (block[at + name.size() - 1] != static_cast<std::byte>(name.back())) return false;
+  return std::memcmp(block.subspan(at, name.size()).data(), name.data(), name.size()) == 0;
 }
 
 void set_header(MutableByteSpan block, std::uint32_t offset, const DirEntry& entry) {

@@ -48,6 +48,8 @@ TEST(Pool, HandsOutAgainWhatWasGivenBack) {
   void* const again = pool::allocate(4100);  // the same size, rounded up
   EXPECT_EQ(again, first);
   pool::release(again, 4100);
+  pool::trim();
+  EXPECT_EQ(pool::detail::free_pieces[(4100 - 1) / pool::kStep], nullptr);
 }
 
 }  // namespace
