@@ -100,7 +100,10 @@ class Run {
         ended_(engine_),
         never_(engine_) {}
 
-  ~Run() { engine_.abandon(); }  // processes refer to what dies before the engine
+  ~Run() {
+    trace_.set_sink({});  // what processes hand over in their end never was
+    engine_.abandon();    // they refer to what dies before the engine
+  }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 

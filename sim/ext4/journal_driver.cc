@@ -225,11 +225,12 @@ jbd2::Handle* JournalDriver::new_handle() {
 
 void JournalDriver::release(jbd2::Handle* handle) { free_handles_.push_back(handle); }
 
-Task<> JournalDriver::join(jbd2::Handle& handle) {
+Task<> JournalDriver::join(Thread& thread, jbd2::Handle& handle) {
   using enum jbd2::Journal::Start;
   for (;;) {
     const jbd2::Journal::Start result = journal_.start(handle, engine_.now());
     if (result == started) co_return;
+    thread.submit_plug();
     if (result == wait_transaction) {
       co_await transaction_.wait();
     } else if (result == wait_reserved) {
@@ -240,8 +241,9 @@ Task<> JournalDriver::join(jbd2::Handle& handle) {
   }
 }
 
-Task<> JournalDriver::join_reserved(jbd2::Handle& handle) {
+Task<> JournalDriver::join_reserved(Thread& thread, jbd2::Handle& handle) {
   while (journal_.start_reserved(handle, engine_.now()) != jbd2::Journal::Start::started) {
+    thread.submit_plug();
     co_await transaction_.wait();
   }
 }
@@ -260,7 +262,7 @@ Task<KResult<void>> JournalDriver::start(Thread& thread, HandleType type, std::u
     handle->reserved = new_handle();
     journal_.prepare(*handle->reserved, {reserved, 0, 0, 0});
   }
-  co_await join(*handle);
+  co_await join(thread, *handle);
   thread.handle = handle;
   co_return KResult<void>();
 }
@@ -289,7 +291,7 @@ Task<> JournalDriver::start_reserved(Thread& thread, jbd2::Handle* handle, Handl
   trace_.journal_start_reserved(static_cast<std::uint32_t>(handle->credits));
   handle->type = static_cast<std::uint8_t>(type);
   co_await engine_.delay(costs_.handle);
-  co_await join_reserved(*handle);
+  co_await join_reserved(thread, *handle);
   thread.handle = handle;
 }
 
@@ -303,7 +305,7 @@ Task<bool> JournalDriver::ensure_credits(Thread& thread, std::uint32_t credits) 
   const auto missing = static_cast<std::uint32_t>(credits - handle.credits);
   if (journal_.extend(handle, missing)) co_return false;
   journal_.restart(handle, {credits, kRevokeRecords, 0, handle.type}, engine_.now());
-  co_await join(handle);
+  co_await join(thread, handle);
   co_return true;
 }
 
@@ -322,6 +324,7 @@ Task<> JournalDriver::get_write_access(Thread& thread, Buffer& buffer) {
   CHECK(thread.handle != nullptr && buffer.uptodate);
   using enum jbd2::Journal::Access;
   while (journal_.get_write_access(*thread.handle, buffer) != granted) {
+    thread.submit_plug();
     if (buffer.locked) {
       co_await buffers_.wait_unlocked(buffer);
     } else {
@@ -332,6 +335,7 @@ Task<> JournalDriver::get_write_access(Thread& thread, Buffer& buffer) {
 
 Task<> JournalDriver::get_create_access(Thread& thread, Buffer& buffer) {
   CHECK(thread.handle != nullptr);
+  if (buffer.locked) thread.submit_plug();
   co_await buffers_.wait_unlocked(buffer);
   journal_.get_create_access(*thread.handle, buffer);
   buffer.data = BlockRef::zeros(buffers_.block_size());

@@ -118,8 +118,8 @@ class JournalDriver final : public MetadataJournal, public jbd2::JournalObserver
 
   sim::Completion image_written(Buffer& buffer, sim::Latch& latch);
   Task<> thread();
-  Task<> join(jbd2::Handle& handle);
-  Task<> join_reserved(jbd2::Handle& handle);
+  Task<> join(Thread& thread, jbd2::Handle& handle);
+  Task<> join_reserved(Thread& thread, jbd2::Handle& handle);
   jbd2::Handle* new_handle();
   void release(jbd2::Handle* handle);
   static void timer_fired(void* self);

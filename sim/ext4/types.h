@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/ids.h"
+#include "sim/device/block_layer.h"
 #include "sim/engine/task.h"
 
 namespace jbdlab::jbd2 {
@@ -39,12 +40,19 @@ std::string_view errno_name(
 template <class T>
 using KResult = std::expected<T, Errno>;
 
-// A simulated thread inside the kernel: which CPU it runs on (allocation has per-CPU state) and the
-// handle it has open, if any (current->journal_info). Lives as long as the run.
+// A simulated thread inside the kernel: which CPU it runs on (allocation has per-CPU state), the
+// handle it has open, if any (current->journal_info), and its plug, if any (current->plug). Lives
+// as long as the run.
 struct Thread {
   unsigned cpu = 0;
   std::uint32_t pid = 0;
   jbd2::Handle* handle = nullptr;
+  sim::Plug* plug = nullptr;
+
+  // Before it waits for somebody who may wait for what it has plugged (sched_submit_work).
+  void submit_plug() {
+    if (plug != nullptr) plug->finish();
+  }
 };
 
 }  // namespace jbdlab::ext4

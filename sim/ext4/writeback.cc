@@ -48,11 +48,17 @@ struct Writeback::DataIo {
 // one bio each, as far as a bio holds their folios (struct ext4_io_submit).
 class Writeback::Submission {
  public:
-  Submission(Writeback& owner, Inode& inode, bool sync)
-      : owner_(owner), inode_(inode), plug_(owner.blocks_), sync_(sync) {}
+  // `thread` submits the plug when it waits for the journal; null: it does not.
+  Submission(Writeback& owner, Inode& inode, bool sync, Thread* thread = nullptr)
+      : owner_(owner), inode_(inode), thread_(thread), plug_(owner.blocks_), sync_(sync) {
+    if (thread_ != nullptr) thread_->plug = &plug_;
+  }
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;
-  ~Submission() { submit(); }
+  ~Submission() {
+    submit();
+    if (thread_ != nullptr) thread_->plug = nullptr;
+  }
 
   // All that follows ends with `io`.
   void begin(DataIo& io) {
@@ -110,6 +116,7 @@ class Writeback::Submission {
  private:
   Writeback& owner_;
   Inode& inode_;
+  Thread* const thread_;
   sim::Plug plug_;
   const bool sync_;
   DataIo* io_ = nullptr;
@@ -298,6 +305,7 @@ Task<KResult<void>> Writeback::map_run(Thread& thread, Inode& inode, Scan& scan,
   const MapFlags flags{.unwritten = true,
                        .before_io = true,
                        .delayed_reserved = scan.run_place == CachedBlock::Place::delayed};
+  if (inode.mapping_lock.held()) thread.submit_plug();
   const KResult<Mapping> mapped =
       co_await extents_.map(thread, inode, scan.run_first, scan.run_len, flags);
   if (!mapped) co_return std::unexpected(mapped.error());
@@ -366,7 +374,7 @@ Task<KResult<void>> Writeback::map_and_submit(Thread& thread, Inode& inode, Scan
 
 Task<KResult<void>> Writeback::write(Thread& thread, Inode& inode, Range range, bool sync) {
   if (inode.pages->dirty.empty()) co_return KResult<void>();
-  Submission submission(*this, inode, sync);
+  Submission submission(*this, inode, sync, &thread);
   Scan scan{.next = range.first.value(), .end = range.end, .sync = sync};
   co_await this->scan(inode, scan, submission);  // what needs no handle goes first
   submission.end();
