@@ -229,6 +229,7 @@ ordered_json json_of(const std::vector<jbd2::Finding>& findings) {
     rows.push_back({{"id", finding.kind->id},
                     {"severity", to_string(finding.severity)},
                     {"text", finding.text},
+                    {"advice", finding.kind->advice},
                     {"tid", or_null(finding.place.tid)},
                     {"log_block", or_null(finding.place.log_block)},
                     {"fs_block", or_null(finding.place.fs_block)}});

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <set>
 
 namespace jbdlab::analyze {
 
@@ -122,6 +123,7 @@ std::string findings_text(const std::vector<jbd2::Finding>& findings, const Pain
   if (findings.empty()) return {};
   constexpr std::size_t kIndent = 11;
   std::string text = "\n" + paint.bold("Findings") + "\n";
+  std::set<const jbd2::FindingKind*> advised;
   for (const jbd2::Finding& finding : findings) {
     std::string place;
     if (finding.place.tid) place += fmt::format(" transaction {}", finding.place.tid->value());
@@ -131,10 +133,15 @@ std::string findings_text(const std::vector<jbd2::Finding>& findings, const Pain
     if (finding.place.fs_block) place += fmt::format(" block {}", finding.place.fs_block->value());
     text += fmt::format(
         "  {}", paint.of(finding.severity, fmt::format("{:<8}", to_string(finding.severity))));
-    text += ' ' + fill(fmt::format("{}{}", finding.text,
-                                   place.empty() ? std::string{} : " [" + place.substr(1) + "]"),
-                       kIndent, kIndent);
-    text += fmt::format(" ({})\n", finding.kind->id);
+    const std::string where = place.empty() ? place : " [" + place.substr(1) + "]";
+    const std::string sentence = fmt::format("{}{} ({})", finding.text, where, finding.kind->id);
+    text += fmt::format(" {}\n", fill(sentence, kIndent, kIndent));
+    const bool first_of_its_kind = advised.insert(finding.kind).second;
+    if (first_of_its_kind && !finding.kind->advice.empty()) {
+      const std::string advice =
+          fill(fmt::format("What to do: {}", finding.kind->advice), kIndent, kIndent);
+      text += fmt::format("{:>{}}{}\n", "", kIndent, advice);
+    }
   }
   return text;
 }

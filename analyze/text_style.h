@@ -43,7 +43,8 @@ std::string name_text(std::string_view name);
 std::string fill(const std::vector<std::string>& words, std::size_t at, std::size_t indent);
 std::string fill(std::string_view text, std::size_t at, std::size_t indent);
 
-// The findings as a section of their own; nothing if there are none.
+// The findings as a section of their own, with what to do behind the first of each kind; nothing if
+// there are none.
 std::string findings_text(const std::vector<jbd2::Finding>& findings, const Paint& paint);
 
 }  // namespace jbdlab::analyze

@@ -1,9 +1,12 @@
 // What the printers print, and what a report says of how a file system and its journal fit
 // together.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
 
 #include "analyze/findings.h"
@@ -38,10 +41,49 @@ TEST(FindingKinds, HaveIdsOfTheirOwn) {
                 std::string_view::npos)
           << kind->id;
       EXPECT_FALSE(kind->sentence.ends_with('.')) << kind->id;
+      EXPECT_NE(kind->advice, "") << kind->id;
+      EXPECT_FALSE(kind->advice.ends_with('.')) << kind->id;
     }
   }
   EXPECT_EQ(ids.size(), count);
   EXPECT_GT(finding::kinds().size(), 10U);
+}
+
+// The rows of a table in docs/findings.md, as the program has them.
+std::vector<std::string> documented(std::span<const jbd2::FindingKind* const> kinds) {
+  std::vector<std::string> rows;
+  for (const jbd2::FindingKind* kind : kinds) {
+    rows.push_back(fmt::format("| `{}` | {} | {} | {} |", kind->id, to_string(kind->severity),
+                               kind->sentence, kind->advice));
+  }
+  return rows;
+}
+
+TEST(FindingKinds, AreListedInTheDocumentation) {
+  std::vector<std::string> want = documented(jbd2::finding_kinds());
+  for (std::string& row : documented(finding::kinds())) want.push_back(std::move(row));
+  std::vector<std::string> have;
+  for (std::string& line :
+       test::lines_of(test::read_file(test::source_dir() / "docs/findings.md"))) {
+    if (line.starts_with("| `")) have.push_back(std::move(line));
+  }
+  EXPECT_EQ(have, want);
+}
+
+TEST(FindingText, SaysOnceWhatToDoAboutEachKind) {
+  jbd2::FindingLog findings;
+  findings.add(jbd2::finding::kDataChecksum);
+  findings.add(jbd2::finding::kDataChecksum);
+  findings.add(finding::kFsErrors);
+  EXPECT_EQ(
+      findings_text(std::move(findings).finish(), Paint{false}),
+      "\nFindings\n"
+      "  error    a logged block does not match the checksum in its tag (data-checksum)\n"
+      "           What to do: recover a copy and run e2fsck -f on it: this block keeps its old "
+      "contents\n"
+      "  error    a logged block does not match the checksum in its tag (data-checksum)\n"
+      "  warning  the kernel found errors in this file system; run e2fsck (fs-errors)\n"
+      "           What to do: run e2fsck -f\n");
 }
 
 // A journal superblock and a file system's, by the fields that must agree.
