@@ -83,6 +83,7 @@ Result<LogReport> read_log_report(Subject& subject, const LogOptions& options) {
                    .block_size = subject.journal->block_size(),
                    .needs_recovery = {},
                    .contents = std::move(*contents),
+                   .whole = !options.tids && !options.inode,
                    .kinds = {},
                    .history = {},
                    .findings = {}};

@@ -32,6 +32,7 @@ struct LogReport {
   std::uint32_t block_size = 0;
   std::optional<bool> needs_recovery;  // what the file system says; nothing for a bare journal
   jbd2::LogContents contents;          // what `options` left of it
+  bool whole = true;                   // nothing was left out because of options.tids or .inode
   std::vector<std::vector<BlockKind>> kinds;  // of contents.transactions[i].blocks[j]
   std::optional<InodeHistory> history;        // of options.inode
   std::vector<jbd2::Finding> findings;        // all of them, those of the journal's location first

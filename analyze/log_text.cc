@@ -177,6 +177,10 @@ std::string summary(const LogReport& report) {
     return fmt::format("The log is empty; the next transaction comes after {}.\n",
                        log.superblock.sequence().value());
   }
+  if (!report.whole) {  // what recovery takes cannot be told from a part
+    return fmt::format("The log begins at block {} with transaction {}.\n",
+                       log.superblock.start().value(), log.superblock.sequence().value());
+  }
   std::size_t replayable = 0, blocks = 0, fast_commits = 0;
   for (const auto& transaction : log.transactions) {
     if (transaction.state != jbd2::LogState::replayable) continue;

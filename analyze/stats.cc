@@ -88,21 +88,51 @@ void learn_rate(const std::vector<CommitRow>& commits, CommitRate& rate) {
 
 struct Logged {
   FsBlock fs_block;
+  Tid tid;
   BlockKind kind = BlockKind::unknown;
 };
 
-// How often each block was logged; its kind is that of its last copy.
-void learn_rewrites(std::vector<Logged> logged, StatsReport& report) {
+// The youngest revoke of each block, by number of the block.
+std::vector<Logged> last_revokes(const LogReport& log) {
+  std::vector<Logged> revokes;
+  for (const jbd2::LogTransaction& transaction : log.contents.transactions) {
+    if (!counts(transaction)) continue;
+    for (const auto& block : transaction.revoked) {
+      revokes.push_back({.fs_block = block.fs_block, .tid = transaction.tid});
+    }
+  }
+  std::sort(revokes.begin(), revokes.end(), [](const Logged& a, const Logged& b) {
+    return a.fs_block != b.fs_block ? a.fs_block < b.fs_block : a.tid.after(b.tid);
+  });
+  const auto same = [](const Logged& a, const Logged& b) { return a.fs_block == b.fs_block; };
+  revokes.erase(std::unique(revokes.begin(), revokes.end(), same), revokes.end());
+  return revokes;
+}
+
+bool is_revoked(const std::vector<Logged>& revokes, FsBlock block, Tid last_copy) {
+  const auto at =
+      std::lower_bound(revokes.begin(), revokes.end(), block,
+                       [](const Logged& revoke, FsBlock b) { return revoke.fs_block < b; });
+  return at != revokes.end() && at->fs_block == block && !last_copy.after(at->tid);
+}
+
+// How often each block was logged; its kind is that of its youngest copy.
+void learn_rewrites(std::vector<Logged> logged, const std::vector<Logged>& revokes,
+                    StatsReport& report) {
   std::stable_sort(logged.begin(), logged.end(),
                    [](const Logged& a, const Logged& b) { return a.fs_block < b.fs_block; });
   std::vector<std::uint64_t> times;
   std::vector<HotBlock> blocks;
-  for (const Logged& copy : logged) {
-    if (blocks.empty() || blocks.back().fs_block != copy.fs_block) {
-      blocks.push_back({.fs_block = copy.fs_block});
-    }
-    blocks.back().kind = copy.kind;
-    ++blocks.back().times_logged;
+  for (auto at = logged.begin(); at != logged.end();) {
+    const auto end = std::find_if(
+        at, logged.end(), [&](const Logged& copy) { return copy.fs_block != at->fs_block; });
+    const auto youngest = std::max_element(
+        at, end, [](const Logged& a, const Logged& b) { return b.tid.after(a.tid); });
+    blocks.push_back({.fs_block = at->fs_block,
+                      .kind = youngest->kind,
+                      .times_logged = static_cast<std::uint64_t>(end - at)});
+    if (!is_revoked(revokes, at->fs_block, youngest->tid)) ++report.home_blocks;
+    at = end;
   }
   times.reserve(blocks.size());
   for (const HotBlock& block : blocks) {
@@ -139,10 +169,10 @@ void learn_transactions(const LogReport& log, StatsReport& report) {
       report.by_kind[kind] += row.by_kind[kind];
     }
     for (std::size_t j = 0; j < transaction.blocks.size(); ++j) {
-      logged.push_back({transaction.blocks[j].fs_block, log.kinds[i][j]});
+      logged.push_back({transaction.blocks[j].fs_block, transaction.tid, log.kinds[i][j]});
     }
   }
-  learn_rewrites(std::move(logged), report);
+  learn_rewrites(std::move(logged), last_revokes(log), report);
 }
 
 void learn_fast_commits(const LogReport& log, StatsReport& report) {
@@ -211,8 +241,8 @@ Distribution Distribution::of(std::vector<std::uint64_t> values) {
 }
 
 std::optional<double> StatsReport::write_amplification() const noexcept {
-  if (distinct_blocks == 0) return std::nullopt;
-  return static_cast<double>(blocks_logged) / static_cast<double>(distinct_blocks);
+  if (home_blocks == 0) return std::nullopt;
+  return static_cast<double>(blocks_logged) / static_cast<double>(home_blocks);
 }
 
 StatsReport stats_of(const LogReport& log) {

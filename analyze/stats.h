@@ -89,6 +89,7 @@ struct StatsReport {
   std::array<std::uint64_t, kBlockKindCount> by_kind{};           // adds up to `blocks`
   std::array<std::uint64_t, kBlockKindCount> distinct_by_kind{};  // adds up to `distinct_blocks`
   std::uint64_t distinct_blocks = 0;
+  std::uint64_t home_blocks = 0;  // those of them whose youngest copy no revoke suppresses
   std::vector<HotBlock> hottest;  // most often logged first, then by number; at most kHottestMax
   static constexpr std::size_t kHottestMax = 10;
 
@@ -105,8 +106,8 @@ struct StatsReport {
   std::vector<CommitRow> commits;  // in log order
   std::vector<jbd2::Finding> findings;
 
-  // Blocks written to the ring for each block that has to go home once: what the journal's copies
-  // cost if a checkpoint writes every block once, at the end. Nothing without blocks.
+  // Blocks written to the ring for each of `home_blocks`: what the journal's copies cost if a
+  // checkpoint writes every block once, at the end. Nothing if none goes home.
   std::optional<double> write_amplification() const noexcept;
 };
 

@@ -75,6 +75,7 @@ void write_stats_json(const StatsReport& report, std::string_view image, const S
                     {"fast_commits", report.fast_commits},
                     {"fast_commit_blocks", report.fast_commit_blocks},
                     {"distinct_blocks", report.distinct_blocks},
+                    {"home_blocks", report.home_blocks},
                     {"transactions_left_out", report.transactions_left_out},
                     {"fast_commits_left_out", report.fast_commits_left_out}};
   json["by_kind"] = json_of(report.by_kind);

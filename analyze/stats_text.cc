@@ -133,14 +133,13 @@ std::string rewrites_text(const StatsReport& report, const Paint& paint) {
   const auto amplification = report.write_amplification();
   if (!amplification) return {};
   std::string text = "\n" + paint.bold("Write amplification") + "\n";
-  text += "  " +
-          fill(fmt::format("{:.2f}: {} in the ring for {} that {} home, if a checkpoint "
-                           "writes each once, after the last commit.",
-                           *amplification, counted(report.blocks_logged, "block"),
-                           counted(report.distinct_blocks, "different block"),
-                           report.distinct_blocks == 1 ? "goes" : "go"),
-               2, 2) +
-          "\n";
+  const std::string sentence = fmt::format(
+      "{:.2f}: {} in the ring for {} that {} home, if a checkpoint writes each once, after the "
+      "last "
+      "commit.",
+      *amplification, counted(report.blocks_logged, "block"), report.home_blocks,
+      report.home_blocks == 1 ? "goes" : "go");
+  text += fmt::format("  {}\n", fill(sentence, 2, 2));
   for (const HotBlock& block : report.hottest) {
     text += fmt::format("  block {:>12}  {:<13} {:>8} times\n", block.fs_block.value(),
                         to_string(block.kind), block.times_logged);
