@@ -5,12 +5,26 @@
 #include <algorithm>
 
 #include "analyze/findings.h"
+#include "analyze/volumes.h"
 
 namespace jbdlab::analyze {
 namespace {
 
 std::unexpected<Error> in_file(const std::string& path, const Error& error) {
   return fail(error.code, path + ": " + error.what, error.offset);
+}
+
+// What is in the file that should have been a volume, if that is a disk with partitions.
+std::optional<Error> as_disk(const std::string& path) {
+  const auto list = find_volumes(path);
+  if (!list) return std::nullopt;
+  const bool empty = list->volumes.empty();
+  return Error{
+      Errc::bad_magic, 0,
+      fmt::format("{}: expected a file system, found a disk with a partition table ({}) {}", path,
+                  list->table,
+                  empty ? std::string{"and no partitions in it"}
+                        : "of these volumes:" + volumes_text(*list))};
 }
 
 Result<void> attach_device(Subject& subject, std::unique_ptr<ByteSource> device,
@@ -100,6 +114,10 @@ Result<Subject> open_subject(const SubjectNames& names) {
     return subject;
   }
   auto image = Image::open(std::move(*bytes));
+  if (!image && image.error().code == Errc::bad_magic && names.place.offset == 0 &&
+      !names.place.size) {
+    if (auto disk = as_disk(names.image)) return std::unexpected(*std::move(disk));
+  }
   if (!image) return in_file(names.image, image.error());
   if (!names.journal_device) return assemble(std::move(*image), nullptr);
 
