@@ -6,7 +6,6 @@
 
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "base/check.h"
@@ -39,7 +38,12 @@ std::string read_file(const fs::path& path) {
     ADD_FAILURE() << "cannot read " << path;
     return {};
   }
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  std::string bytes(error ? 0 : size, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  return bytes;
 }
 
 void write_file(const fs::path& path, std::string_view bytes) {
