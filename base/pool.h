@@ -34,8 +34,9 @@ namespace detail {
 struct Piece {
   Piece* next;
 };
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a cache of free memory that
-// no result depends on; passing it to every BlockRef and coroutine would cost more than it saves.
+// A cache of free memory, which no result depends on; to pass it to every BlockRef and coroutine
+// would cost more than it saves.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the reason is above.
 inline constinit thread_local std::array<Piece*, kLargest / kStep> free_pieces{};
 
 inline void* from_malloc(std::size_t size) {
