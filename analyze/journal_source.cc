@@ -53,11 +53,13 @@ Result<ByteSpan> RunBlockSource::read(LogBlock block) {
   }
   const auto window_blocks =
       std::max<std::uint32_t>(1, static_cast<std::uint32_t>(kWindowSize / block_size_));
+  const bool goes_on = window_count_ != 0 && index == window_first_ + window_count_;
+  ahead_ = goes_on ? std::min(ahead_ * kAheadGrowth, window_blocks) : 1;
   const std::uint64_t byte = (run->fs_block.value() + inside) * block_size_;
   window_count_ = 0;
   // The whole window, or only this block if something in the window cannot be read.
   Result<void> read;
-  for (std::uint32_t count : {std::min(run->count - inside, window_blocks), std::uint32_t{1}}) {
+  for (std::uint32_t count : {std::min(run->count - inside, ahead_), std::uint32_t{1}}) {
     window_.resize(std::size_t{count} * block_size_);
     read = bytes_->read(byte, window_);
     if (read) {

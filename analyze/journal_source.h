@@ -14,8 +14,9 @@
 namespace jbdlab::analyze {
 
 // A journal where it lies on a disk: blocks of the journal, run by run, on blocks of a volume.
-// Reads through a window, so that a scan in log order takes a few large reads; a block that cannot
-// be read does not spoil its neighbours.
+// Reads through a window that grows as long as reads follow one another, so that a scan in log
+// order takes a few large reads and one that picks single blocks reads no more than these; a block
+// that cannot be read does not spoil its neighbours.
 class RunBlockSource final : public jbd2::BlockSource {
  public:
   // Borrows the bytes. The runs are a FileMap's: ascending, disjoint.
@@ -29,7 +30,8 @@ class RunBlockSource final : public jbd2::BlockSource {
   const std::vector<FileRun>& runs() const noexcept { return runs_; }
 
  private:
-  static constexpr std::size_t kWindowSize = 262'144;  // fits a second-level cache
+  static constexpr std::size_t kWindowSize = 262'144;  // at most; fits a second-level cache
+  static constexpr std::uint32_t kAheadGrowth = 8;
 
   ByteSource* bytes_;
   std::uint32_t block_size_;
@@ -38,6 +40,7 @@ class RunBlockSource final : public jbd2::BlockSource {
   std::vector<std::byte> window_;
   std::uint32_t window_first_ = 0;
   std::uint32_t window_count_ = 0;  // blocks in the window; 0: nothing read yet
+  std::uint32_t ahead_ = 1;         // blocks to read with the next window
 };
 
 enum class JournalKind : std::uint8_t {
