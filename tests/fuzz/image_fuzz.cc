@@ -1,6 +1,6 @@
 // A whole file system, or a bare journal, through everything that reads one: opening, inspect, log
-// with stale generations, and every printer. Whatever the bytes are, there is an answer or an
-// error.
+// with stale generations, stats, and every printer. Whatever the bytes are, there is an answer or
+// an error.
 //
 // Input: sparse_bytes.h. Options: bit 0 a bare journal, bit 1 also stale transactions, bit 2 only
 // what inode 12 is in.
@@ -12,9 +12,12 @@
 
 #include "analyze/byte_source.h"
 #include "analyze/inspect.h"
+#include "analyze/log_csv.h"
 #include "analyze/log_report.h"
 #include "analyze/report_json.h"
 #include "analyze/report_text.h"
+#include "analyze/stats.h"
+#include "analyze/stats_print.h"
 #include "analyze/subject.h"
 #include "base/bytes.h"
 #include "tests/fuzz/sparse_bytes.h"
@@ -56,6 +59,11 @@ void read_everything(Subject& subject, std::uint8_t options) {
   if (!log) return;
   write_log_json(*log, "image", count);
   write_log_text(*log, "image", {.color = true}, count);
+  write_log_csv(*log, count);
+  const StatsReport stats = stats_of(*log);
+  write_stats_json(stats, "image", count);
+  write_stats_text(stats, "image", {.color = true}, count);
+  write_stats_csv(stats, count);
 }
 
 }  // namespace
