@@ -331,7 +331,8 @@ void MachineDriver::begin(Procedure& p, step::UnlockCheckpoint&) {
 
 void MachineDriver::start(Handle& handle, const Handle::Request& request) {
   journal_.prepare(handle, request);
-  for (;;) {
+  for (std::uint32_t tries = 0;; ++tries) {
+    CHECK(tries < 100);  // else nothing that it waits for ever helps
     switch (journal_.start(handle, now_)) {
       case Journal::Start::started:
         return;

@@ -29,6 +29,8 @@ struct GeometryRow {
 constexpr GeometryRow kGeometries[] = {
     {"ring_of_1024", k4k, 3, 341, 3},
     {"ring_of_4096", {.block_size = 4096, .block_count = 4096}, 3, 1365, 7},
+    // 2533 tags: eleven descriptors of 253, though ten would do if the kernel counted 254.
+    {"ring_of_7600", {.block_size = 4096, .block_count = 7600}, 3, 2533, 12},
     {"ring_of_8192", {.block_size = 4096, .block_count = 8192}, 3, 2730, 12},
     {"ring_of_16384", {.block_size = 4096, .block_count = 16384}, 3, 5461, 23},
     {"ring_of_16384_with_a_fast_commit_area",
