@@ -15,6 +15,13 @@ constexpr Duration kFlushPendingTimeout = std::chrono::seconds(5);
 
 }  // namespace
 
+// Counts the pieces of a bio that was too large for one request; the last one completes the bio.
+struct BlockLayer::Split {
+  BlockLayer* layer = nullptr;
+  std::uint32_t pieces = 0;
+  Completion done{};
+};
+
 BlockLayer::BlockLayer(Engine& engine, Trace& trace, Device& device)
     : engine_(engine), trace_(trace), device_(device) {
   flush_request_.op = IoOp::flush;
@@ -60,13 +67,6 @@ void BlockLayer::submit_to(Plug* plug, Bio bio) {
   }
   submit_piece(plug, std::move(bio));
 }
-
-// Counts the pieces of a bio that was too large for one request; the last one completes the bio.
-struct BlockLayer::Split {
-  BlockLayer* layer = nullptr;
-  std::uint32_t pieces = 0;
-  Completion done{};
-};
 
 BlockLayer::Split& BlockLayer::new_split(std::uint32_t pieces, Completion done) {
   if (free_splits_.empty()) {
